@@ -1,4 +1,3 @@
-#define _GNU_SOURCE // versionsort
 #include "out/runs.h"
 #include "base/file.h"
 #include <ctype.h>
