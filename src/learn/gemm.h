@@ -1,5 +1,5 @@
-// Matrix products: the only door to BLAS. Row-major, float. One call runs on one thread; callers cut
-// work over threads themselves, so that results do not depend on how many there are.
+// Matrix products: the only door to BLAS. Row-major, float. One call runs on one thread; callers
+// cut work over threads themselves, so that results do not depend on how many there are.
 #pragma once
 
 // Sets OpenBLAS to one thread. Call once at start-up, before any thread is made.

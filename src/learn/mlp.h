@@ -2,9 +2,9 @@
 // output layer is Linear. Parameters of a network are one slab of floats; a gradient is a slab of
 // the same layout.
 //
-// Rows are samples. A cache keeps what backward needs of a fixed number of rows; forward and backward
-// may be called on any range of them (one control step of a rollout), weight gradients at the end on
-// all at once, which is where the matrix products are large.
+// Rows are samples. A cache keeps what backward needs of a fixed number of rows; forward and
+// backward may be called on any range of them (one control step of a rollout), weight gradients at
+// the end on all at once, which is where the matrix products are large.
 #pragma once
 #include "base/arena.h"
 #include "base/rng.h"
@@ -33,8 +33,8 @@ struct mlp_cache {
 
 void mlp_shape(struct mlp *m, int nin, const int *hidden, int nhidden, int nout);
 void mlp_cache_new(struct mlp_cache *c, struct arena *a, const struct mlp *m, int rows);
-// Weights uniform in +-1.2/sqrt(in), the output layer's times out_scale; biases and shifts 0, gains 1.
-// Random numbers: RNG_INIT_WEIGHTS, env = network, episode = layer.
+// Weights uniform in +-1.2/sqrt(in), the output layer's times out_scale; biases and shifts 0,
+// gains 1. Random numbers: RNG_INIT_WEIGHTS, env = network, episode = layer.
 void mlp_init(float *param, const struct mlp *m, uint64_t seed, uint32_t network, double out_scale);
 // "layer 2 weight[13,7]": where number i of the slab belongs.
 void mlp_locate(char *text, size_t size, const struct mlp *m, size_t i);
@@ -47,9 +47,10 @@ void mlp_fwd(float *y, struct mlp_cache *c, const struct mlp *m, const float *pa
 void mlp_bwd(float *dx, float *dparam, struct mlp_cache *c, const struct mlp *m, const float *param,
              const float *dy, int row, int rows, float *tmp);
 // Adds the gradients of weights and biases over the rows; x points at the first of them.
-void mlp_grad(float *dparam, const struct mlp_cache *c, const struct mlp *m, const float *x, int row,
-              int rows);
+void mlp_grad(float *dparam, const struct mlp_cache *c, const struct mlp *m, const float *x,
+              int row, int rows);
 
-// Forward without a cache. tmp: 2 * rows * m->widest floats. Same bits as mlp_fwd on the same rows.
+// Forward without a cache. tmp: 2 * rows * (m->widest + 1) floats. Same bits as mlp_fwd on the same
+// rows.
 void mlp_eval(float *y, const struct mlp *m, const float *param, const float *x, int rows,
               float *tmp);

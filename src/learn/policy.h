@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 struct policy {
-  struct spec spec;      // resolved spec of the run
-  const char *file;      // checkpoint it came from
-  const char *run;       // folder of the run
+  struct spec spec; // resolved spec of the run
+  const char *file; // checkpoint it came from
+  const char *run;  // folder of the run
   int nobs, nu;
   const char **actuator; // (nu) names, in the order of actions
   int64_t iteration, env_steps;
   struct mlp net;
-  const float *param;    // the network's slab
+  const float *param; // the network's slab
   struct normalizer norm;
-  float *x, *y, *tmp;    // one lane group of rows
+  float *x, *y, *tmp; // one lane group of rows
 };
 
 // run: a run's folder (its best policy policy.dsim, else its newest valid checkpoint) or one
