@@ -1,0 +1,49 @@
+// The resolved description of a run: spec.def's rows as a struct, read from YAML and --set.
+#pragma once
+#include "base/arena.h"
+#include "base/err.h"
+#include <stdbool.h>
+#include <stdio.h>
+
+enum spec_task { TASK_TRACK };
+enum spec_algorithm { ALGORITHM_SHAC };
+enum spec_integrator { INTEGRATOR_MOREAU, INTEGRATOR_EULER };
+enum spec_contact_model { CONTACT_SMOOTHED };
+enum spec_contact_step { CONTACT_STEP_SPLIT, CONTACT_STEP_PUBLISHED };
+enum spec_observation { OBSERVATION_COMPACT, OBSERVATION_PAPER };
+enum spec_reward { REWARD_EXPONENTIAL };
+
+struct spec_ints {
+  int n, v[8];
+};
+
+struct spec {
+#define INT(m, ...)           int m;
+#define REAL(m, ...)          double m;
+#define BOOL(m, ...)          bool m;
+#define TEXT(m, ...)          const char *m;
+#define ENUM(m, path, t, ...) enum t m;
+#define INTS(m, ...)          struct spec_ints m;
+#include "spec/spec.def"
+#undef INT
+#undef REAL
+#undef BOOL
+#undef TEXT
+#undef ENUM
+#undef INTS
+  const char *path; // file it came from, "" for defaults alone
+};
+
+void spec_default(struct spec *s);
+// Finds SPEC (a path, or a name under experiments/), reads it over the defaults. Errors name
+// file:line:column, what was expected, the nearest key. EXIT_USAGE.
+int spec_read(struct spec *s, struct arena *a, const char *name, struct err *e);
+// One --set "path=value": the same parser and bounds as the file. The last one wins, but the same
+// path twice on one command line is refused by the caller (cmd).
+int spec_set(struct spec *s, struct arena *a, const char *assignment, struct err *e);
+// Bounds that involve several fields (envs a multiple of 8 and of shard, control.dt a multiple of sim.dt ...).
+int spec_check(const struct spec *s, struct err *e);
+void spec_print(const struct spec *s, FILE *out);      // resolved YAML, every field, readable by spec_read
+void spec_help(FILE *out);                             // --help-spec
+// Paths whose values differ between two specs, one per line "path: a -> b"; returns the count.
+int spec_diff(const struct spec *a, const struct spec *b, char *text, size_t size);
