@@ -155,6 +155,27 @@ static struct frame inertial_frame(const struct loader *l, int b) {
   return frame_mul(l->body[b], frame_of_quat(l->m->body_ipos + 3 * b, l->m->body_iquat + 4 * b));
 }
 
+// Eigenvalues and right-handed eigenvectors (columns) of a symmetric matrix by Jacobi's rotations.
+// (mju_eig3 stops at 1e-9 or so, which would show in the mass matrix.)
+static void principal_axes(double value[3], double axes[9], double t[9]) {
+  struct frame turned = frame_identity();
+  for (int round = 0; round < 10; round++) {
+    for (int k = 0; k < 3; k++) {
+      // the smaller of the two turns about axis k that make t[i][j] vanish
+      int i = (k + 1) % 3, j = (k + 2) % 3;
+      double b = t[3 * i + j], d = t[3 * i + i] - t[3 * j + j], half[9];
+      struct frame turn = frame_turn(k, atan2(d < 0 ? -2 * b : 2 * b, fabs(d)) / 2);
+      mju_mulMatMat(half, t, turn.rot, 3, 3, 3);
+      mju_mulMatTMat(t, turn.rot, half, 3, 3, 3);
+      turned = frame_mul(turned, turn);
+    }
+  }
+  for (int i = 0; i < 3; i++) {
+    value[i] = t[3 * i + i];
+  }
+  memcpy(axes, turned.rot, sizeof turned.rot);
+}
+
 // mass, centre and inertia of several bodies welded into one link
 static void compose_inertia(const struct loader *l, struct robot_link *o, int link) {
   const mjModel *m = l->m;
@@ -187,11 +208,7 @@ static void compose_inertia(const struct loader *l, struct robot_link *o, int li
     }
   }
 
-  // mju_eig3 stops at an absolute tolerance, so small links need scaling
-  double trace = tensor[0] + tensor[4] + tensor[8], quat[4];
-  mju_scl(tensor, tensor, 1 / trace, 9);
-  mju_eig3(o->inertia, o->iaxes, quat, tensor);
-  mju_scl3(o->inertia, o->inertia, trace);
+  principal_axes(o->inertia, o->iaxes, tensor);
 }
 
 static void load_inertia(struct loader *l) {

@@ -61,15 +61,24 @@ static void explain(struct err *e, const char *path, const char *text) {
     for (char *c = element; *c; c++) {
       *c = *c == '_' ? ' ' : (char)tolower((unsigned char)*c);
     }
-    snprintf(what, sizeof what, "not readable as XML: %s", element);
+    snprintf(what, sizeof what, "not readable as XML: %s", element + strspn(element, " "));
   }
   find_word(element, sizeof element, text, "Element '");
   find_word(object, sizeof object, text, "Object name = ");
 
+  // a file for a newer MuJoCo uses words that this one does not know
+  char hint[64] = "";
+  if (strncmp(what, "unrecognized", 12) == 0) {
+    snprintf(hint, sizeof hint, "; this is MuJoCo %s", mj_versionString());
+  }
+  char at[16] = "";
   int line = find_line(text);
-  err_set(e, EXIT_USAGE, line > 0 ? "%s:%d: %s%s%s%s%s%s%s" : "%s%.0d: %s%s%s%s%s%s%s", path, line,
-          what, *element ? " (element '" : "", element, *element ? "')" : "",
-          *object ? " (in '" : "", object, *object ? "')" : "");
+  if (line > 0) {
+    snprintf(at, sizeof at, ":%d", line);
+  }
+  err_set(e, EXIT_USAGE, "%s%s: %s%s%s%s%s%s%s%s", path, at, what, *element ? " (element '" : "",
+          element, *element ? "')" : "", *object ? " (in '" : "", object, *object ? "')" : "",
+          hint);
 }
 
 mjModel *mjcf_load(struct arena *a, const char *path, struct err *e) {
