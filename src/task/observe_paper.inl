@@ -1,4 +1,4 @@
-// The observation of Bundled Contact Gradients (arXiv 2609.30951, appendix): 849 numbers for G1, in
+// The observation of Bundled Contact Gradients (arXiv 2609.30951): 849 numbers for G1, in
 // world axes. In order: root height 1, rotation 6, linear velocity 3, angular velocity 3; rotations
 // of all joints, 6 each; joint velocities; key bodies relative to the root, 3 each; then for each
 // of the frames t+1 .. t+3 the reference root's position (x, y relative to the robot's root, z

@@ -1,9 +1,12 @@
-// Motion tracking: observation, reward, termination and reset, with adjoints (bcg.md 6,
-// learning.md). Works on lanes like the simulator: arrays are (n, W). The same observation function
-// serves every simulator: a plant in MuJoCo fills lanes with its qpos, qvel and calls obs_fwd.
+// Motion tracking: observation, reward, termination and reset, with adjoints. Observations, resets
+// and noise are those of Bundled Contact Gradients (arXiv 2609.30951 and its project page); the
+// reward is a sum of exponentials (reward.inl).
 //
-// A frame index t belongs to each lane; reference features of a frame are precomputed once per
-// motion and gathered per lane by track_gather.
+// Works on lanes like the simulator: arrays are (n, W). The same observation function serves every
+// simulator: a plant in MuJoCo fills lanes with its qpos, qvel and calls obs_fwd.
+//
+// A frame index belongs to each lane; the features of a reference frame are computed once per
+// motion and gathered per lane.
 #pragma once
 #include "motion/motion.h"
 #include "sim/sim.h"
@@ -14,7 +17,7 @@
 struct track_block {
   const char *name; // "root_height", "joint_pos", "t+1.root_pos", ...
   int first, count;
-  double noise; // half-width of its uniform noise as published (bcg.md 6.2), unscaled
+  double noise; // half-width of its uniform noise as published, unscaled
 };
 
 struct track {
@@ -37,8 +40,8 @@ struct track {
 // and precomputes the reference features. m, mo and s must outlive t. Errors: EXIT_USAGE.
 int track_new(struct track *t, struct arena *a, const struct sim_model *m, const struct motion *mo,
               const struct spec *s, struct err *e);
-struct track_work *track_work_new(struct arena *a, const struct track *t,
-                                  int width); // one per thread
+// Scratch for one thread; width: the kernels' lanes.
+struct track_work *track_work_new(struct arena *a, const struct track *t, int width);
 
 struct track_kernels {
   const char *isa;
@@ -70,7 +73,7 @@ enum track_term {
   TRACK_ROOT_SQ,     // squared distance of the root
   TRACK_ROT_SQ,      // (2 sin(angle / 2))^2 of the root's rotation error
   TRACK_KEY_SQ,      // sum over key bodies of the squared error relative to the root
-  TRACK_RATE,        // mean over joints of (a_t - a_{t-1})^2
+  TRACK_RATE,        // mean over joints of (a_t - a_{t-1})^2, 0 at an episode's first step
   TRACK_NTERM,
 };
 const struct track_kernels *track_kernels(const char *isa); // NULL if this binary has no such build
@@ -79,16 +82,17 @@ const struct track_kernels *track_kernels(const char *isa); // NULL if this bina
 // the reference, which do not exist yet.
 void track_ctrl(const struct track *t, double *ctrl, const double *action, const int *frame,
                 int width);
-// Why an episode ends, asked of the state reached at frame. TRUNCATED (end of clip) bootstraps with
-// the value of the state before reset.
+// Why an episode ends, asked of the state of one instance (unstrided) reached at frame: not finite
+// or faster than 200; root too far from the reference or too low (terminate.*); the clip's last
+// frame. TRUNCATED bootstraps with the value of the state before reset.
 enum track_end { TRACK_RUNS, TRACK_FAILED, TRACK_TRUNCATED, TRACK_NONFINITE };
 enum track_end track_end(const struct track *t, const double *qpos1, const double *qvel1,
-                         int frame); // one instance, unstrided
+                         int frame);
 // Reference state initialisation: draws a frame (frame 0 with reset.first_probability) and the
 // state, with reset noise. One instance, unstrided.
 void track_reset(const struct track *t, double *qpos1, double *qvel1, int *frame, uint32_t env,
                  uint32_t episode);
-// Mean distance of all bodies (but the world) to the reference at frame: in the world (E_track,
-// bcg.md 7) and with both roots moved to the origin; metres.
+// Mean distance of all bodies (but the world) to the reference at frame: in the world (E_track)
+// and with both roots moved to the origin; metres.
 void track_error(const struct track *t, const double *qpos1, int frame, double *e_world,
                  double *e_local);
