@@ -4,6 +4,7 @@
 #   BUILD=DIR          another folder for objects; the program is then DIR/dsim, not ./dsim
 #   MUJOCO_DIR=DIR     another MuJoCo release (DIR/include, DIR/lib) instead of Debian's libmujoco-dev
 #   WERROR=1           warnings are errors (as in continuous integration)
+#   V=1                show the commands
 #   TESTS="a b"        only tests/test_a.c and tests/test_b.c
 
 BUILD ?= build
@@ -84,6 +85,10 @@ ifeq ($(filter -j%,$(MAKEFLAGS)),)
   MAKEFLAGS += -j$(shell nproc)
 endif
 MAKEFLAGS += --no-print-directory -r
+ifeq ($(V),)
+  # a short line in place of the command
+  Q = @echo '  $(1)' &&
+endif
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all deps tests check asan ubsan tsan sanitized lint bench figures demo clean FORCE
@@ -94,27 +99,27 @@ deps:
 	@$(if $(MISSING),$(INSTALL),echo "all packages are installed")
 
 $(DSIM): $(BUILD)/src/main.o $(BUILD)/libdsim.a
-	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call Q,LINK $@) $(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/libdsim.a: $(PLAIN_OBJ) $(LANE_OBJ)
-	@rm -f $@
-	$(AR) rcs $@ $^
+	@rm -f $@ # and append: members of two folders may share a name
+	$(call Q,AR   $@) $(AR) qcs $@ $^
 
 $(BUILD)/src/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) $(BASELINE) $(CPPFLAGS) -MMD -MP -c -o $@ $<
+	$(call Q,CC   $<) $(CC) $(FLAGS) $(BASELINE) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
 define lane_rule
 $$(BUILD)/src/%/lanes.$(1).o: src/%/lanes.c $$(BUILD)/flags
 	@mkdir -p $$(@D)
-	$$(CC) $$(FLAGS) $$(LANE_$(1)) $$(CPPFLAGS) -MMD -MP -c -o $$@ $$<
+	$$(call Q,CC   $$< ($(1))) $$(CC) $$(FLAGS) $$(LANE_$(1)) $$(CPPFLAGS) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach isa,$(LANES),$(eval $(call lane_rule,$(isa))))
 
 # a test that uses SUNDIALS as an oracle says so by including it
 $(BUILD)/tests/test_%: tests/test_%.c $(BUILD)/libdsim.a
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) $(BASELINE) $(CPPFLAGS) -MMD -MP -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< \
+	$(call Q,TEST $<) $(CC) $(FLAGS) $(BASELINE) $(CPPFLAGS) -MMD -MP -MF $@.d -MT $@ $(LDFLAGS) -o $@ $< \
 	  $(BUILD)/libdsim.a -lcmocka $(LDLIBS) \
 	  $(if $(shell grep -l '<cvodes/' $<),-lsundials_cvodes -lsundials_nvecserial)
 

@@ -6,12 +6,12 @@
 //     struct run_options run = {0};
 //     int episodes = 8;
 //     const struct option rows[] = {
-//         OPTION_SET(run), OPTION_SEED(run), OPTION_OUT(run), OPTION_THREADS(run), OPTION_QUIET(run),
+//         OPTION_SET(run), OPTION_SEED(run), OPTION_OUT(run), OPTION_THREADS(run),
+//         OPTION_QUIET(run),
 //         {"episodes", OPTION_INT, &episodes, "N", "episodes to roll out", 1, 10000},
 //     };
-//     struct command_line line = {"evaluate RUN|SPEC", "Rolls out ...", rows, OPTION_COUNT(rows), 1, 1};
-//     struct err e = {0};
-//     if (options_parse(&line, argc, argv, &e) != 0 || line.help) {
+//     struct command_line line = {"evaluate RUN|SPEC", "Rolls out ...", rows, OPTION_COUNT(rows),
+//     1, 1}; struct err e = {0}; if (options_parse(&line, argc, argv, &e) != 0 || line.help) {
 //       return err_report(&e);
 //     }
 //     log_quiet(run.quiet);
@@ -35,27 +35,29 @@ enum option_kind {
 
 struct option_list {
   int n;
-  const char *v[64];    // OPTION_SPEC stores "name=value", in static memory
+  const char *v[64];
+  int nmade;
+  char made[8][96]; // what OPTION_SPEC rows made: "name=value"
 };
 struct option_interval {
   bool given;
-  int first, last;      // first <= last
+  int first, last; // first <= last
 };
 
 struct option {
-  const char *name;     // with dashes, without the leading two
+  const char *name; // with dashes, without the leading two
   enum option_kind kind;
   void *target;
-  const char *arg;      // name of the value in the help, NULL for flags
-  const char *help;     // one line
-  double lo, hi;        // bounds of INT, REAL and INTERVAL; none when both are 0
+  const char *arg;  // name of the value in the help, NULL for flags
+  const char *help; // one line
+  double lo, hi;    // bounds of INT, REAL and INTERVAL; none when both are 0
 };
 #define OPTION_COUNT(rows) ((int)(sizeof(rows) / sizeof(rows)[0]))
 
 struct command_line {
   // filled in by the command
-  const char *usage;    // what follows "dsim ": "evaluate RUN|SPEC"
-  const char *about;    // a few lines for --help, may be NULL
+  const char *usage; // what follows "dsim ": "evaluate RUN|SPEC"
+  const char *about; // a few lines for --help, may be NULL
   const struct option *option;
   int noption;
   int min_args, max_args; // how many arguments that are not options
@@ -72,24 +74,44 @@ void options_help(const struct command_line *line); // on stdout
 // What commands that read a spec have in common. OPTION_SET(run) and friends are rows for it: take
 // those that the command honours.
 struct run_options {
-  struct option_list set;        // --set, and --seed, --iterations, --threads as "path=value"
-  struct option_interval seeds;  // --seeds
+  struct option_list set;       // --set, and --seed, --iterations, --threads as "path=value"
+  struct option_interval seeds; // --seeds
   const char *out;
   bool resume, overwrite, quiet, json;
 };
-#define OPTION_SET(run)        {"set", OPTION_LIST, &(run).set, "PATH=VALUE", "change a field of the spec (repeatable)", 0, 0}
-#define OPTION_SEED(run)       {"seed", OPTION_SPEC, &(run).set, "N", "short for --set seed=N", 0, 0}
-#define OPTION_SEEDS(run)      {"seeds", OPTION_INTERVAL, &(run).seeds, "A..B", "one run per seed, B included", 0, 2147483647}
-#define OPTION_ITERATIONS(run) {"iterations", OPTION_SPEC, &(run).set, "N", "short for --set iterations=N", 0, 0}
-#define OPTION_THREADS(run)    {"threads", OPTION_SPEC, &(run).set, "N", "short for --set threads=N (0: all processors)", 0, 0}
-#define OPTION_OUT(run)        {"out", OPTION_TEXT, &(run).out, "DIR", "write here instead of results/EXPERIMENT/VARIANT/seedN", 0, 0}
-#define OPTION_RESUME(run)     {"resume", OPTION_FLAG, &(run).resume, NULL, "continue the run from its newest checkpoint", 0, 0}
-#define OPTION_OVERWRITE(run)  {"overwrite", OPTION_FLAG, &(run).overwrite, NULL, "start again in an existing run directory", 0, 0}
-#define OPTION_QUIET(run)      {"quiet", OPTION_FLAG, &(run).quiet, NULL, "no progress on stderr", 0, 0}
-#define OPTION_JSON(run)       {"json", OPTION_FLAG, &(run).json, NULL, "print one JSON object on stdout", 0, 0}
+#define OPTION_SET(run)                                                                            \
+  { "set", OPTION_LIST, &(run).set, "PATH=VALUE", "change a field of the spec (repeatable)", 0, 0 }
+#define OPTION_SEED(run)                                                                           \
+  { "seed", OPTION_SPEC, &(run).set, "N", "short for --set seed=N", 0, 0 }
+#define OPTION_SEEDS(run)                                                                          \
+  { "seeds", OPTION_INTERVAL, &(run).seeds, "A..B", "one run per seed, B included", 0, 2147483647 }
+#define OPTION_ITERATIONS(run)                                                                     \
+  { "iterations", OPTION_SPEC, &(run).set, "N", "short for --set iterations=N", 0, 0 }
+#define OPTION_THREADS(run)                                                                        \
+  { "threads", OPTION_SPEC, &(run).set, "N", "short for --set threads=N (0: all processors)", 0, 0 }
+#define OPTION_OUT(run)                                                                            \
+  {                                                                                                \
+    "out", OPTION_TEXT, &(run).out, "DIR",                                                         \
+        "write here instead of results/EXPERIMENT/VARIANT/seedN", 0, 0                             \
+  }
+#define OPTION_RESUME(run)                                                                         \
+  {                                                                                                \
+    "resume", OPTION_FLAG, &(run).resume, NULL, "continue the run from its newest checkpoint", 0,  \
+        0                                                                                          \
+  }
+#define OPTION_OVERWRITE(run)                                                                      \
+  {                                                                                                \
+    "overwrite", OPTION_FLAG, &(run).overwrite, NULL, "start again in an existing run directory",  \
+        0, 0                                                                                       \
+  }
+#define OPTION_QUIET(run)                                                                          \
+  { "quiet", OPTION_FLAG, &(run).quiet, NULL, "no progress on stderr", 0, 0 }
+#define OPTION_JSON(run)                                                                           \
+  { "json", OPTION_FLAG, &(run).json, NULL, "print one JSON object on stdout", 0, 0 }
 
-// spec_read of name (NULL: the defaults alone), then every --set in order, then spec_check. The same
-// path given twice on the command line is refused, so are --seed with --seeds and --resume with
+// spec_read of name (NULL: the defaults alone), then every --set in order, then spec_check. The
+// same path given twice on the command line is refused, so are --seed with --seeds and --resume
+// with
 // --overwrite.
 int run_options_spec(struct spec *s, struct arena *a, const char *name,
                      const struct run_options *run, struct err *e);
