@@ -16,7 +16,7 @@ static size_t block_end(size_t n, int block) {
   return end < n ? end : n;
 }
 
-double adam_sum_block(float *const *part, int nparts, size_t n, int block) {
+static double sum_block(float *const *part, int nparts, size_t n, int block) {
   size_t first = (size_t)block * ADAM_BLOCK, end = block_end(n, block);
   float *sum = part[0];
   for (int p = 1; p < nparts; p++) {
@@ -52,14 +52,9 @@ int64_t adam_find_nonfinite(const float *x, size_t n) {
   return -1;
 }
 
-void adam_begin(struct adam *a) {
-  a->steps++;
-  a->power1 *= a->beta1;
-  a->power2 *= a->beta2;
-}
-
-void adam_apply_block(struct adam *a, float *param, const float *grad, double lr, double scale,
-                      int block) {
+// param -= lr m^ / (sqrt(v^) + 1e-8), with the gradient times scale
+static void apply_block(struct adam *a, float *param, const float *grad, double lr, double scale,
+                        int block) {
   const float b1 = (float)a->beta1, b2 = (float)a->beta2, k = (float)scale;
   const float c1 = (float)(lr / (1 - a->power1)), c2 = (float)(1 / (1 - a->power2));
   float *m = a->m, *v = a->v;
@@ -69,6 +64,36 @@ void adam_apply_block(struct adam *a, float *param, const float *grad, double lr
     m[i] = b1 * m[i] + (1 - b1) * g;
     v[i] = b2 * v[i] + (1 - b2) * g * g;
     param[i] -= c1 * m[i] / (__builtin_sqrtf(v[i] * c2) + 1e-8f);
+  }
+}
+
+void adam_update_run(struct adam_update *u) {
+  struct adam *a = u->adam;
+  int nblock = adam_blocks(a->n);
+#pragma omp for schedule(static)
+  for (int b = 0; b < nblock; b++) {
+    u->square[b] = sum_block(u->part, u->nparts, a->n, b);
+  }
+#pragma omp single
+  {
+    double square = 0;
+    for (int b = 0; b < nblock; b++) {
+      square += u->square[b];
+    }
+    u->norm = sqrt(square);
+    u->nonfinite = isfinite(u->norm) ? -1 : adam_find_nonfinite(u->part[0], a->n);
+    if (u->nonfinite < 0) {
+      a->steps++;
+      a->power1 *= a->beta1;
+      a->power2 *= a->beta2;
+    }
+  }
+  if (u->nonfinite < 0) {
+    double scale = u->norm > u->clip ? u->clip / u->norm : 1;
+#pragma omp for schedule(static)
+    for (int b = 0; b < nblock; b++) {
+      apply_block(a, u->param, u->part[0], u->lr, scale, b);
+    }
   }
 }
 

@@ -19,15 +19,23 @@ struct adam {
 void adam_new(struct adam *a, struct arena *arena, size_t n, double beta1, double beta2);
 int adam_blocks(size_t n); // how many blocks n numbers have
 
-// part[0] block += part[1] + ... in order; returns the block's sum of squares.
-double adam_sum_block(float *const *part, int nparts, size_t n, int block);
 // Index of the first number that is not finite, or -1.
 int64_t adam_find_nonfinite(const float *x, size_t n);
 
-void adam_begin(struct adam *a); // once per update, before its blocks
-// param -= lr * m^ / (sqrt(v^) + 1e-8) with the gradient times scale (norm clip)
-void adam_apply_block(struct adam *a, float *param, const float *grad, double lr, double scale,
-                      int block);
+// One update of a slab from gradients in parts: part[0] += part[1] + ... in order, the norm
+// clipped, Adam. A gradient that is not finite changes nothing.
+struct adam_update {
+  struct adam *adam;
+  float *param;
+  float **part;
+  int nparts;
+  double lr, clip;
+  double *square;    // (adam_blocks) scratch
+  double norm;       // out: of the gradient before clipping
+  int64_t nonfinite; // out: index of the first number that is not finite, or -1
+};
+// Called by every thread of a parallel region, or outside of one.
+void adam_update_run(struct adam_update *u);
 
 // Linear decay: start at iteration 0, end from iteration `over` on.
 double adam_decay(double start, double end, int64_t iteration, int64_t over);

@@ -31,3 +31,6 @@ int policy_check(const struct policy *p, int nobs, int nu, const char *const *ac
 // action (nu, width) of obs (nobs, width): lanes, width <= SIM_WIDTH; width 1 is one instance.
 // Uses scratch inside p: one thread at a time.
 void policy_act(struct policy *p, double *action, const double *obs, int width);
+
+// Allocates the scratch of a policy that was filled in by hand.
+void policy_scratch(struct policy *p, struct arena *a);

@@ -1,0 +1,395 @@
+#include "learn/rollout.h"
+#include "base/rng.h"
+#include <math.h>
+#include <string.h>
+
+void rollout_new(struct rollout *r, struct arena *a, const struct world *w) {
+  const struct spec *s = w->spec;
+  *r = (struct rollout){.world = w, .spec = s, .E = s->envs, .N = s->horizon, .S = s->shard};
+  r->W = w->sim->width;
+  r->nshard = r->E / r->S;
+  r->ngroup = r->E / r->W;
+  r->nq = w->robot.nq;
+  r->nv = w->robot.nv;
+  r->nu = w->robot.nu;
+  r->nobs = w->track.nobs;
+  BUG_IF(r->E % r->S || r->S % r->W);
+
+  size_t W = (size_t)r->W, nq = (size_t)r->nq * W, nv = (size_t)r->nv * W, nu = (size_t)r->nu * W;
+  size_t nobs = (size_t)r->nobs * W, rows = (size_t)r->E * (size_t)r->N;
+  r->nstate = (size_t)r->ngroup * (nq + nv + nu);
+  r->ncounter = (size_t)r->ngroup * 3 * W;
+  r->state = ARENA_NEW(a, double, r->nstate);
+  r->counter = ARENA_NEW(a, int32_t, r->ncounter);
+  r->group = ARENA_NEW(a, struct lane_group, r->ngroup);
+  for (int i = 0; i < r->ngroup; i++) {
+    struct lane_group *g = &r->group[i];
+    g->qpos = r->state + (size_t)i * (nq + nv + nu);
+    g->qvel = g->qpos + nq;
+    g->prev_action = g->qvel + nv;
+    g->frame = r->counter + (size_t)i * 3 * W;
+    g->length = g->frame + W;
+    g->episode = g->length + W;
+    g->obs = ARENA_NEW(a, double, nobs);
+    g->dq = ARENA_NEW(a, double, nv);
+    g->dv = ARENA_NEW(a, double, nv);
+    g->daction = ARENA_NEW(a, double, nu);
+    g->dprev = ARENA_NEW(a, double, nu);
+  }
+  size_t substeps = (size_t)sim_model_options(w->model)->substeps;
+  r->step = ARENA_NEW(a, struct lane_step, r->N * r->ngroup);
+  for (int i = 0; i < r->N * r->ngroup; i++) {
+    struct lane_step *p = &r->step[i];
+    p->trail = ARENA_NEW(a, double, substeps *(nq + nv));
+    p->after = ARENA_NEW(a, double, nq + nv);
+    p->action = ARENA_NEW(a, double, nu);
+    p->noise = ARENA_NEW(a, double, nu);
+    p->prev = ARENA_NEW(a, double, nu);
+  }
+  r->sum = ARENA_NEW(a, struct rollout_sums, r->nshard);
+  for (int i = 0; i < r->nshard; i++) {
+    r->sum[i].obs = ARENA_NEW(a, double, nobs);
+    r->sum[i].obs_square = ARENA_NEW(a, double, nobs);
+  }
+  r->param = ARENA_NEW(a, double, (size_t)sim_nparam(w->model) * W);
+  sim_param_default(w->model, r->param, r->W);
+
+  size_t numbers = rows * (size_t)r->nobs;
+  r->obs = ARENA_NEW(a, float, numbers);
+  r->input = s->observation_noise > 0 ? ARENA_NEW(a, float, numbers) : r->obs;
+  r->next = ARENA_NEW(a, float, numbers);
+  r->reward = ARENA_NEW(a, double, rows);
+  r->end = ARENA_NEW(a, unsigned char, rows);
+
+  double *q1 = ARENA_NEW(a, double, r->nq), *v1 = ARENA_NEW(a, double, r->nv);
+  for (int e = 0; e < r->E; e++) {
+    struct lane_group *g = &r->group[e / r->W];
+    int l = e % r->W, frame;
+    track_reset(&w->track, q1, v1, &frame, (uint32_t)e, 0);
+    g->frame[l] = frame;
+    for (int i = 0; i < r->nq; i++) {
+      g->qpos[i * r->W + l] = q1[i];
+    }
+    for (int i = 0; i < r->nv; i++) {
+      g->qvel[i * r->W + l] = v1[i];
+    }
+  }
+}
+
+struct rollout_work *rollout_work_new(struct arena *a, const struct rollout *r) {
+  struct rollout_work *w = ARENA_NEW(a, struct rollout_work, 1);
+  w->sim = sim_work_new(a, r->world->model, r->W);
+  w->task = track_work_new(a, &r->world->track, r->W);
+  w->qpos1 = ARENA_NEW(a, double, r->nq);
+  w->qvel1 = ARENA_NEW(a, double, r->nv);
+  w->term = ARENA_NEW(a, double, TRACK_NTERM * r->W);
+  w->dobs = ARENA_NEW(a, double, r->nobs * r->W);
+  w->noisy = ARENA_NEW(a, double, r->nobs * r->W);
+  w->ctrl = ARENA_NEW(a, double, r->nu * r->W);
+  w->dctrl = ARENA_NEW(a, double, r->nu * r->W);
+  return w;
+}
+
+size_t rollout_row(const struct rollout *r, int t, int e) {
+  return ((size_t)(e / r->S) * (size_t)r->N + (size_t)t) * (size_t)r->S + (size_t)(e % r->S);
+}
+
+// first row of a group at step t, as a place in an array of observations
+static float *group_rows(const struct rollout *r, float *x, int t, int g) {
+  return x + rollout_row(r, t, g * r->W) * (size_t)r->nobs;
+}
+
+static struct lane_step *step_of(const struct rollout *r, int t, int g) {
+  return &r->step[t * r->ngroup + g];
+}
+
+static struct rollout_sums *sums_of(const struct rollout *r, int g) {
+  return &r->sum[g * r->W / r->S];
+}
+
+void rollout_reference_statistics(struct normalizer *z, struct arena *a, const struct rollout *r,
+                                  struct rollout_work *w) {
+  const struct motion *m = &r->world->motion;
+  const int W = r->W;
+  double *qpos = ARENA_NEW(a, double, r->nq *W), *qvel = ARENA_NEW(a, double, r->nv *W);
+  double *sum = ARENA_NEW(a, double, r->nobs), *square = ARENA_NEW(a, double, r->nobs);
+  // two passes: the mean first, the spread about it second
+  for (int pass = 0; pass < 2; pass++) {
+    for (int f = 0; f < m->nframe; f += W) {
+      int frame[SIM_WIDTH];
+      for (int l = 0; l < W; l++) {
+        frame[l] = f + l < m->nframe ? f + l : m->nframe - 1;
+        for (int i = 0; i < r->nq; i++) {
+          qpos[i * W + l] = m->qpos[(size_t)frame[l] * (size_t)m->nq + (size_t)i];
+        }
+        for (int i = 0; i < r->nv; i++) {
+          qvel[i * W + l] = m->qvel[(size_t)frame[l] * (size_t)m->nv + (size_t)i];
+        }
+      }
+      r->world->task->obs_fwd(&r->world->track, w->task, w->sim, w->dobs, qpos, qvel, frame);
+      for (int i = 0; i < r->nobs; i++) {
+        for (int l = 0; l < W && f + l < m->nframe; l++) {
+          double d = w->dobs[i * W + l] - z->mean[i];
+          sum[i] += pass == 0 ? d / m->nframe : 0;
+          square[i] += pass == 1 ? d * d / m->nframe : 0;
+        }
+      }
+    }
+    for (int i = 0; i < r->nobs; i++) {
+      z->mean[i] += pass == 0 ? sum[i] : 0;
+      // numbers that the reference holds still get room to move
+      z->var[i] = square[i] > 1e-4 ? square[i] : 1e-4;
+    }
+  }
+  z->count = 100;
+  normalizer_refresh(z);
+}
+
+// ---- forward
+
+void rollout_begin(struct rollout *r, int shard) {
+  struct rollout_sums *s = &r->sum[shard], empty = {.obs = s->obs, .obs_square = s->obs_square};
+  size_t bytes = sizeof(double) * (size_t)r->nobs * (size_t)r->W;
+  memset(s->obs, 0, bytes);
+  memset(s->obs_square, 0, bytes);
+  *s = empty;
+}
+
+// lanes' draws of one purpose: counted by environment, episode and step of the episode
+static struct rng lane_stream(const struct rollout *r, enum rng_purpose purpose, int g, int l) {
+  const struct lane_group *group = &r->group[g];
+  return rng_stream((uint64_t)r->spec->seed, purpose, (uint32_t)(g * r->W + l),
+                    (uint32_t)group->episode[l], (uint32_t)group->length[l]);
+}
+
+void rollout_observe(struct rollout *r, struct rollout_work *w, const struct normalizer *z, int t,
+                     int g) {
+  struct lane_group *group = &r->group[g];
+  const int W = r->W;
+  // later steps find the observation that rollout_advance left
+  if (t == 0) {
+    int frame[SIM_WIDTH];
+    memcpy(frame, group->frame, sizeof(int) * (size_t)W);
+    r->world->task->obs_fwd(&r->world->track, w->task, w->sim, group->obs, group->qpos, group->qvel,
+                            frame);
+  }
+  struct rollout_sums *sum = sums_of(r, g);
+  for (int i = 0; i < r->nobs; i++) {
+    for (int l = 0; l < W; l++) {
+      double d = group->obs[i * W + l] - z->mean[i];
+      sum->obs[i * W + l] += d;
+      sum->obs_square[i * W + l] += d * d;
+    }
+  }
+  normalizer_fwd(group_rows(r, r->obs, t, g), z, group->obs, W);
+  if (r->input != r->obs) {
+    const double *half_width = r->world->track.noise;
+    for (int l = 0; l < W; l++) {
+      struct rng draw = lane_stream(r, RNG_OBS_NOISE, g, l);
+      for (int i = 0; i < r->nobs; i++) {
+        double n = half_width[i] > 0 ? rng_range(&draw, -half_width[i], half_width[i]) : 0;
+        w->noisy[i * W + l] = group->obs[i * W + l] + n;
+      }
+    }
+    normalizer_fwd(group_rows(r, r->input, t, g), z, w->noisy, W);
+  }
+}
+
+void rollout_act(struct rollout *r, const float *mean, const double *sigma, int t, int g) {
+  struct lane_step *p = step_of(r, t, g);
+  const int W = r->W;
+  for (int l = 0; l < W; l++) {
+    struct rng draw = lane_stream(r, RNG_ACTION, g, l);
+    for (int j = 0; j < r->nu; j++) {
+      double n = rng_normal(&draw);
+      p->noise[j * W + l] = n;
+      p->action[j * W + l] = (double)mean[l * r->nu + j] + sigma[j] * n;
+    }
+  }
+}
+
+static void take_lane(double *x1, const double *x, int n, int W, int l) {
+  for (int i = 0; i < n; i++) {
+    x1[i] = x[i * W + l];
+  }
+}
+static void put_lane(double *x, const double *x1, int n, int W, int l) {
+  for (int i = 0; i < n; i++) {
+    x[i * W + l] = x1[i];
+  }
+}
+static void zero_lane(double *x, int n, int W, int l) {
+  for (int i = 0; i < n; i++) {
+    x[i * W + l] = 0;
+  }
+}
+
+// episode of lane l ended with step t: count it, start the next
+static void next_episode(struct rollout *r, struct rollout_work *w, struct lane_step *p, int t,
+                         int g, int l) {
+  struct lane_group *group = &r->group[g];
+  struct rollout_sums *sum = sums_of(r, g);
+  int env = g * r->W + l, frame;
+  sum->episodes++;
+  sum->episode_steps += group->length[l];
+  sum->failed += p->end[l] != TRACK_TRUNCATED;
+  sum->truncated += p->end[l] == TRACK_TRUNCATED;
+  if (p->end[l] == TRACK_NONFINITE && sum->nonfinite++ == 0) {
+    sum->nonfinite_step = t;
+    sum->nonfinite_env = env;
+  }
+  group->episode[l]++;
+  group->length[l] = 0;
+  track_reset(&r->world->track, w->qpos1, w->qvel1, &frame, (uint32_t)env,
+              (uint32_t)group->episode[l]);
+  group->frame[l] = frame;
+  put_lane(group->qpos, w->qpos1, r->nq, r->W, l);
+  put_lane(group->qvel, w->qvel1, r->nv, r->W, l);
+  zero_lane(group->prev_action, r->nu, r->W, l);
+}
+
+void rollout_advance(struct rollout *r, struct rollout_work *w, const struct normalizer *z, int t,
+                     int g) {
+  const struct world *world = r->world;
+  const struct track *track = &world->track;
+  struct lane_group *group = &r->group[g];
+  struct lane_step *p = step_of(r, t, g);
+  struct rollout_sums *sum = sums_of(r, g);
+  const int W = r->W;
+  size_t nq = (size_t)(r->nq * W), nv = (size_t)(r->nv * W), nu = (size_t)(r->nu * W);
+
+  int reached[SIM_WIDTH];
+  for (int l = 0; l < W; l++) {
+    p->frame[l] = group->frame[l];
+    p->first[l] = group->length[l] == 0;
+    reached[l] = group->frame[l] + 1;
+  }
+  memcpy(p->prev, group->prev_action, sizeof(double) * nu);
+  track_ctrl(track, w->ctrl, p->action, p->frame, W);
+  world->sim->step_fwd(world->model, w->sim, group->qpos, group->qvel, p->trail, w->ctrl, r->param);
+  memcpy(p->after, group->qpos, sizeof(double) * nq);
+  memcpy(p->after + nq, group->qvel, sizeof(double) * nv);
+  memcpy(group->prev_action, p->action, sizeof(double) * nu);
+
+  double *reward = r->reward + (size_t)t * (size_t)r->E + (size_t)(g * W);
+  world->task->reward_fwd(track, w->task, w->sim, reward, w->term, group->qpos, group->qvel,
+                          p->action, p->prev, reached, p->first);
+  world->task->obs_fwd(track, w->task, w->sim, group->obs, group->qpos, group->qvel, reached);
+
+  bool reset = false;
+  for (int l = 0; l < W; l++) {
+    take_lane(w->qpos1, group->qpos, r->nq, W, l);
+    take_lane(w->qvel1, group->qvel, r->nv, W, l);
+    p->end[l] = track_end(track, w->qpos1, w->qvel1, reached[l]);
+    if (!isfinite(reward[l])) {
+      p->end[l] = TRACK_NONFINITE;
+    }
+    if (p->end[l] == TRACK_NONFINITE) {
+      reward[l] = 0;
+      zero_lane(group->obs, r->nobs, W, l);
+    } else {
+      sum->term[TRACK_JOINT_SQ] += sqrt(w->term[TRACK_JOINT_SQ * W + l]);
+      sum->term[TRACK_ROOT_SQ] += sqrt(w->term[TRACK_ROOT_SQ * W + l]);
+      sum->term[TRACK_RATE] += w->term[TRACK_RATE * W + l];
+      if (t == r->N - 1) { // scalar kinematics are slow: one look per window
+        double world_error, local_error;
+        track_error(track, w->qpos1, reached[l], &world_error, &local_error);
+        sum->e_track += world_error;
+        sum->e_track_n++;
+      }
+    }
+    r->end[(size_t)t * (size_t)r->E + (size_t)(g * W + l)] = (unsigned char)p->end[l];
+    reset |= p->end[l] != TRACK_RUNS;
+  }
+  normalizer_fwd(group_rows(r, r->next, t, g), z, group->obs, W);
+
+  for (int l = 0; l < W; l++) {
+    group->frame[l] = reached[l];
+    group->length[l]++;
+    if (p->end[l] != TRACK_RUNS) {
+      next_episode(r, w, p, t, g, l);
+    }
+  }
+  if (reset) {
+    int frame[SIM_WIDTH];
+    memcpy(frame, group->frame, sizeof(int) * (size_t)W);
+    world->task->obs_fwd(track, w->task, w->sim, group->obs, group->qpos, group->qvel, frame);
+  }
+}
+
+// ---- backward
+
+static bool lane_is_finite(const double *x, int n, int W, int l) {
+  bool finite = true;
+  for (int i = 0; i < n; i++) {
+    finite &= isfinite(x[i * W + l]) != 0;
+  }
+  return finite;
+}
+
+void rollout_retreat(struct rollout *r, struct rollout_work *w, const double *dreward,
+                     const double *dobs, int t, int g) {
+  const struct world *world = r->world;
+  const struct track *track = &world->track;
+  struct lane_group *group = &r->group[g];
+  const struct lane_step *p = step_of(r, t, g);
+  const int W = r->W;
+  size_t nq = (size_t)(r->nq * W), nu = (size_t)(r->nu * W);
+
+  // nothing flows back over the window's end or through a reset
+  int reached[SIM_WIDTH];
+  for (int l = 0; l < W; l++) {
+    reached[l] = p->frame[l] + 1;
+    if (t == r->N - 1 || p->end[l] != TRACK_RUNS) {
+      zero_lane(group->dq, r->nv, W, l);
+      zero_lane(group->dv, r->nv, W, l);
+      zero_lane(group->dprev, r->nu, W, l);
+    }
+  }
+  const double *qpos = p->after, *qvel = p->after + nq;
+  if (dobs) {
+    world->task->obs_bwd(track, w->task, w->sim, group->dq, group->dv, dobs, qpos, qvel, reached);
+  }
+  // this action's cotangent starts with what the next step's action-rate term gave it
+  memcpy(group->daction, group->dprev, sizeof(double) * nu);
+  memset(group->dprev, 0, sizeof(double) * nu);
+  world->task->reward_bwd(track, w->task, w->sim, group->dq, group->dv, group->daction,
+                          group->dprev, dreward, qpos, qvel, p->action, p->prev, reached, p->first);
+  memset(w->dctrl, 0, sizeof(double) * nu);
+  track_ctrl(track, w->ctrl, p->action, p->frame, W);
+  world->sim->step_bwd(world->model, w->sim, group->dq, group->dv, w->dctrl, NULL, p->trail,
+                       w->ctrl, r->param);
+  for (size_t i = 0; i < nu; i++) {
+    group->daction[i] += r->spec->control_action_scale * w->dctrl[i];
+  }
+
+  struct rollout_sums *sum = sums_of(r, g);
+  for (int l = 0; l < W; l++) {
+    bool dead = p->end[l] == TRACK_NONFINITE;
+    bool finite =
+        lane_is_finite(group->dq, r->nv, W, l) && lane_is_finite(group->dv, r->nv, W, l) &&
+        lane_is_finite(group->daction, r->nu, W, l) && lane_is_finite(group->dprev, r->nu, W, l);
+    if (!dead && !finite && sum->bad_cotangent++ == 0) {
+      sum->bad_step = t;
+      sum->bad_env = g * W + l;
+    }
+    if (dead || !finite) {
+      zero_lane(group->dq, r->nv, W, l);
+      zero_lane(group->dv, r->nv, W, l);
+      zero_lane(group->daction, r->nu, W, l);
+      zero_lane(group->dprev, r->nu, W, l);
+    }
+    if (p->first[l]) {
+      zero_lane(group->dprev, r->nu, W, l);
+    }
+  }
+}
+
+void rollout_observe_bwd(struct rollout *r, struct rollout_work *w, const double *dobs, int t,
+                         int g) {
+  struct lane_group *group = &r->group[g];
+  const struct lane_step *p = step_of(r, t, g);
+  size_t nq = (size_t)(r->nq * r->W);
+  r->world->task->obs_bwd(&r->world->track, w->task, w->sim, group->dq, group->dv, dobs, p->trail,
+                          p->trail + nq, p->frame);
+}

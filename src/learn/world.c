@@ -1,0 +1,35 @@
+#include "learn/world.h"
+#include <omp.h>
+
+struct sim_options world_sim_options(const struct spec *s) {
+  struct sim_options o = sim_options_default();
+  o.integrator = s->integrator == INTEGRATOR_MOREAU ? SIM_MOREAU : SIM_EULER;
+  o.contact_step = s->contact_step == CONTACT_STEP_SPLIT ? SIM_SPLIT : SIM_PUBLISHED;
+  o.dt = s->sim_dt;
+  o.substeps = (int)(s->control_dt / s->sim_dt + 0.5);
+  o.sweeps = s->contact_sweeps;
+  o.kappa = s->contact_kappa;
+  o.friction = s->contact_friction;
+  o.body_contact = s->contact_body;
+  o.limit_kappa = s->limit_kappa;
+  o.dry_speed = s->dry_speed;
+  return o;
+}
+
+int world_open(struct world *w, struct arena *a, const struct spec *s, struct err *e) {
+  *w = (struct world){.spec = s};
+  w->threads = s->threads > 0 ? s->threads : omp_get_max_threads();
+  w->sim = sim_kernels(e);
+  if (e->code || robot_load(&w->robot, a, s->robot, s->robot_warn_only, e) ||
+      motion_load(&w->motion, a, &w->robot, s->motion, s->control_dt, e)) {
+    return e->code;
+  }
+  w->task = track_kernels(w->sim->isa);
+  BUG_IF(w->task == NULL);
+  struct sim_options options = world_sim_options(s);
+  w->model = sim_model_new(a, &w->robot, &options, e);
+  if (e->code) {
+    return e->code;
+  }
+  return track_new(&w->track, a, w->model, &w->motion, s, e);
+}
