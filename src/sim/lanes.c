@@ -1,0 +1,33 @@
+// The simulator's lane unit: compiled once per instruction set (-DLANE_ISA=...), all stages inlined
+// into one translation unit. Order of inclusion is order of use.
+
+#include "sim/lane.h"
+#include "sim/model.h"
+
+#include <string.h>
+
+#include "sim/spatial.inl"
+#include "sim/kinematics.inl"
+#include "sim/dynamics.inl"
+#include "sim/factor.inl"
+#include "sim/actuator.inl"
+#include "sim/contact.inl"
+#include "sim/solve_split.inl"
+#include "sim/solve_published.inl"
+#include "sim/step.inl"
+#include "sim/probe.inl"
+
+#define LANE_TEXT_(x) #x
+#define LANE_TEXT(x)  LANE_TEXT_(x)
+
+extern const struct sim_kernels LANE_NAME(sim_kernels);
+const struct sim_kernels LANE_NAME(sim_kernels) = {
+    .isa = LANE_TEXT(LANE_ISA),
+    .width = LANE_WIDTH,
+    .step_fwd = step_fwd,
+    .step_bwd = step_bwd,
+    .contacts = contacts,
+    .points_fwd = points_fwd,
+    .points_bwd = points_bwd,
+    .probe = probe,
+};
