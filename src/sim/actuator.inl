@@ -17,6 +17,10 @@ LANE void kink_note(struct sim_work *w, maskw taken) {
   }
 }
 
+LANE realw tanh_by_exp(realw x) { // half the cost of a library tanh, good to 1e-16 absolute
+  realw ex = expw(clampw(2. * x, splat(-40), splat(40)));
+  return 1. - 2. / (1. + ex);
+}
 LANE realw softplus_parts(realw x, realw *sigmoid) { // log(1 + exp x) and its derivative
   // both from exp(-|x|), which cannot overflow
   realw ex = expw(-absw(x));
@@ -36,7 +40,7 @@ LANE_STAGE void actuator_fwd(const struct sim_model *m, struct sim_work *w, cons
       tau -= m->stiffness[d] * (w->q[m->spring_qadr[d]] - m->springref[d]);
     }
     if (m->opt.dry_speed > 0 && m->robot->dof[d].frictionloss > 0) {
-      realw t = tanhw(v / m->opt.dry_speed);
+      realw t = w->dry[d] = tanh_by_exp(v / m->opt.dry_speed);
       tau -= dry[d] * t;
       diag += dt / m->opt.dry_speed * dry[d] * (1. - t * t);
     }
@@ -102,7 +106,7 @@ LANE_STAGE void actuator_bwd(const struct sim_model *m, struct sim_work *w, real
     realw t = splat(0), sech2 = splat(0);
     if (m->opt.dry_speed > 0 && m->robot->dof[d].frictionloss > 0) {
       double inv = 1 / m->opt.dry_speed;
-      t = tanhw(v / m->opt.dry_speed);
+      t = w->dry[d];
       sech2 = 1. - t * t;
       w->d_v[d] -= inv * dry[d] * sech2 * (x + 2. * dt * inv * t * y);
       if (d_param) {

@@ -5,8 +5,9 @@
 // Normal e_z; tangents e_x, e_y. Six columns per contact link stand for all its points:
 //   Y = L^-T S on the link's chain, A_fg = Y_f' D^-1 Y_g, U_f = V_f + Y_f' D^-1 r (free velocity).
 
-#define CONTACT_FAR                                                                                \
-  36. // s = 1 / (1 + exp(kappa c)) is taken as 0 from kappa c = 36: below rounding
+// From kappa c = 12 on s = 1 / (1 + exp(kappa c)) < 6.2e-6 is taken as 0: a contact 40 mm away
+// (kappa 300) then costs nothing. The step in s is a kink of that size, and noted as one.
+#define CONTACT_FAR 12.
 
 struct rim_parts { // of a cylinder's end: axis a, lowest direction d = (a a_z - e_z) / N
   realw a[3], d[3], N;
@@ -46,11 +47,11 @@ LANE void ellipsoid_lowest(struct ellipsoid_parts *el, const realw *R, const dou
 LANE_STAGE void contact_points_fwd(const struct sim_model *m, struct sim_work *w,
                                    const realw *param) {
   realw kappa = param[m->at.kappa];
-  w->nact = 0;
+  w->nact = w->nslot = 0;
   for (int f = 0; f < m->nclink; f++) {
     const struct sim_contact_link *cl = &m->clink[f];
     const realw *R = w->R[cl->link], *p = w->p[cl->link];
-    int near = 0;
+    int before = w->nslot;
     for (int i = cl->first; i < cl->first + cl->count; i++) {
       const struct sim_candidate *c = &m->candidate[i];
       const realw *point = param + m->at.point + 3 * i, *size = param + m->at.size + 3 * i;
@@ -79,16 +80,19 @@ LANE_STAGE void contact_points_fwd(const struct sim_model *m, struct sim_work *w
       for (int k = 0; k < 3; k++) {
         w->Q[i][k] = splat(0);
       }
+      kink_note(w, z < CONTACT_FAR);
       if (anyw(z < CONTACT_FAR)) {
-        w->s[i] = maskedw(z < CONTACT_FAR, 1. / (1. + expw(minw(z, splat(700)))));
-        w->act_cand[cl->first + near++] = i;
+        w->s[i] = maskedw(z < CONTACT_FAR, 1. / (1. + expw(minw(z, splat(CONTACT_FAR)))));
+        w->slot_act[w->nslot] = w->nact;
+        w->slot_cand[w->nslot++] = i;
       } else {
         w->s[i] = splat(0);
       }
     }
-    if (near) {
-      w->act_count[w->nact] = near;
+    if (w->nslot > before) {
+      w->act_first[w->nact] = before;
       w->act[w->nact++] = f;
+      w->act_first[w->nact] = w->nslot;
     }
   }
 }
@@ -101,7 +105,7 @@ LANE_STAGE void contact_space_fwd(const struct sim_model *m, struct sim_work *w)
     const struct sim_contact_link *cl = &m->clink[f];
     const int *ch = cl->chain;
     int n = cl->nchain;
-    realw(*Y)[6] = w->Y + f * chain_max, U[6];
+    realw(*Y)[6] = w->Y + a * chain_max, U[6];
     for (int k = 0; k < 6; k++) {
       U[k] = w->V[cl->link][k];
     }
@@ -123,7 +127,7 @@ LANE_STAGE void contact_space_fwd(const struct sim_model *m, struct sim_work *w)
       }
     }
     for (int k = 0; k < 6; k++) {
-      w->U0[f][k] = U[k];
+      w->U0[a][k] = U[k];
     }
     // own block: 21 sums in registers
     realw A[21];
@@ -142,7 +146,7 @@ LANE_STAGE void contact_space_fwd(const struct sim_model *m, struct sim_work *w)
         }
       }
     }
-    realw *O = w->A6[f * m->nclink + f];
+    realw *O = w->A6[a * w->nact + a];
     for (int r = 0, k = 0; r < 6; r++) {
       for (int c = 0; c <= r; c++, k++) {
         O[6 * r + c] = O[6 * c + r] = A[k];
@@ -151,7 +155,7 @@ LANE_STAGE void contact_space_fwd(const struct sim_model *m, struct sim_work *w)
     // blocks with earlier links, over the common tail of both chains
     for (int b = 0; b < a; b++) {
       int g = w->act[b], common = m->common[f * m->nclink + g], ng = m->clink[g].nchain;
-      realw *O1 = w->A6[f * m->nclink + g], *O2 = w->A6[g * m->nclink + f];
+      realw *O1 = w->A6[a * w->nact + b], *O2 = w->A6[b * w->nact + a];
       for (int r = 0; common && r < 6; r++) {
         realw acc[6];
         for (int c = 0; c < 6; c++) {
@@ -159,7 +163,7 @@ LANE_STAGE void contact_space_fwd(const struct sim_model *m, struct sim_work *w)
         }
         for (int t = 0; t < common; t++) {
           realw yd = Y[n - 1 - t][r] * w->Di[ch[n - 1 - t]];
-          const realw *y2 = w->Y[g * chain_max + ng - 1 - t];
+          const realw *y2 = w->Y[b * chain_max + ng - 1 - t];
           for (int c = 0; c < 6; c++) {
             acc[c] += yd * y2[c];
           }
@@ -183,16 +187,16 @@ LANE_STAGE void contact_space_bwd(const struct sim_model *m, struct sim_work *w)
     const struct sim_contact_link *cl = &m->clink[f];
     const int *ch = cl->chain;
     realw As[36];
-    const realw *B = w->d_A6[f * m->nclink + f];
+    const realw *B = w->d_A6[a * w->nact + a];
     for (int r = 0; r < 6; r++) {
       for (int c = 0; c < 6; c++) {
         As[6 * r + c] = B[6 * r + c] + B[6 * c + r];
       }
     }
     for (int t = 0; t < cl->nchain; t++) {
-      const realw *y = w->Y[f * chain_max + t];
+      const realw *y = w->Y[a * chain_max + t];
       int k = ch[t];
-      realw Di = w->Di[k], o[6], q = splat(0), yu = dot6(y, w->d_U[f]);
+      realw Di = w->Di[k], o[6], q = splat(0), yu = dot6(y, w->d_U[a]);
       for (int r = 0; r < 6; r++) {
         o[r] = As[6 * r] * y[0];
         for (int c = 1; c < 6; c++) {
@@ -202,9 +206,9 @@ LANE_STAGE void contact_space_bwd(const struct sim_model *m, struct sim_work *w)
       }
       w->d_r[k] += Di * yu;
       w->d_Di[k] += q + yu * w->r[k];
-      realw *d_Y = w->d_Y[f * chain_max + t];
+      realw *d_Y = w->d_Y[a * chain_max + t];
       for (int r = 0; r < 6; r++) {
-        d_Y[r] = Di * o[r] + w->d_U[f][r] * w->rD[k] + w->d_e[k] * w->Wr[f][r];
+        d_Y[r] = Di * o[r] + w->d_U[a][r] * w->rD[k] + w->d_e[k] * w->Wr[a][r];
       }
     }
   }
@@ -216,14 +220,14 @@ LANE_STAGE void contact_space_bwd(const struct sim_model *m, struct sim_work *w)
         continue;
       }
       realw As[36];
-      const realw *B1 = w->d_A6[f * m->nclink + g], *B2 = w->d_A6[g * m->nclink + f];
+      const realw *B1 = w->d_A6[a * w->nact + b], *B2 = w->d_A6[b * w->nact + a];
       for (int r = 0; r < 6; r++) {
         for (int c = 0; c < 6; c++) {
           As[6 * r + c] = B1[6 * r + c] + B2[6 * c + r];
         }
       }
       for (int t = 0; t < common; t++) {
-        int i1 = f * chain_max + n - 1 - t, i2 = g * chain_max + ng - 1 - t;
+        int i1 = a * chain_max + n - 1 - t, i2 = b * chain_max + ng - 1 - t;
         const realw *y1 = w->Y[i1], *y2 = w->Y[i2];
         realw *b1 = w->d_Y[i1], *b2 = w->d_Y[i2];
         int k = m->clink[f].chain[n - 1 - t];
@@ -254,27 +258,26 @@ LANE_STAGE void contact_space_bwd(const struct sim_model *m, struct sim_work *w)
 LANE_STAGE void contact_chain_bwd(const struct sim_model *m, struct sim_work *w) {
   int chain_max = SIM_CHAIN(m);
   for (int a = 0; a < w->nact; a++) {
-    int f = w->act[a];
-    const struct sim_contact_link *cl = &m->clink[f];
+    const struct sim_contact_link *cl = &m->clink[w->act[a]];
     const struct sim_tree *tree = &m->tree[cl->tree];
     const int *ch = cl->chain;
     int n = cl->nchain;
     for (int t = n - 1; t >= 0; t--) {
       int d = ch[t];
-      const realw *l = w->M + m->madr[d], *y = w->Y[f * chain_max + t];
+      const realw *l = w->M + m->madr[d], *y = w->Y[a * chain_max + t];
       realw *d_L = w->d_M + m->madr[d], yb[6];
       for (int c = 0; c < 6; c++) {
-        yb[c] = w->d_Y[f * chain_max + t][c];
+        yb[c] = w->d_Y[a * chain_max + t][c];
       }
       for (int u = 1; u < n - t; u++) {
-        const realw *q = w->d_Y[f * chain_max + t + u];
+        const realw *q = w->d_Y[a * chain_max + t + u];
         d_L[u] -= dot6(q, y);
         for (int c = 0; c < 6; c++) {
           yb[c] -= l[u] * q[c];
         }
       }
       for (int c = 0; c < 6; c++) {
-        w->d_Y[f * chain_max + t][c] = yb[c];
+        w->d_Y[a * chain_max + t][c] = yb[c];
       }
       int r = tree->free ? d - tree->first_dof : 6;
       if (r >= 6) {
@@ -297,12 +300,12 @@ LANE_STAGE void contact_points_bwd(const struct sim_model *m, struct sim_work *w
     const struct sim_tree *tree = &m->tree[cl->tree];
     const realw *R = w->R[cl->link];
     realw *F = w->Fw[cl->link];
-    for (int j = 0; j < w->act_count[a]; j++) {
-      int i = w->act_cand[cl->first + j];
+    for (int slot = w->act_first[a]; slot < w->act_first[a + 1]; slot++) {
+      int i = w->slot_cand[slot];
       const struct sim_candidate *c = &m->candidate[i];
       const realw *size = param + m->at.size + 3 * i, *x = w->x[i];
-      realw s = w->s[i], d_height = -kappa * s * (1. - s) * w->d_s[i];
-      realw d_x[3] = {w->d_cp[i][0], w->d_cp[i][1], w->d_cp[i][2] + d_height};
+      realw s = w->s[i], d_height = -kappa * s * (1. - s) * w->d_s[slot];
+      realw d_x[3] = {w->d_cp[slot][0], w->d_cp[slot][1], w->d_cp[slot][2] + d_height};
       realw d_size[3] = {splat(0), splat(0), splat(0)};
       if (tree->free) {
         w->d_q[tree->first_dof + 2] += d_height;
@@ -346,8 +349,8 @@ LANE_STAGE void contact_points_bwd(const struct sim_model *m, struct sim_work *w
           d_param[m->at.point + 3 * i + k] += d_point[k];
           d_param[m->at.size + 3 * i + k] += d_size[k];
         }
-        d_param[m->at.mu + i] += w->d_mu[i];
-        d_param[m->at.kappa] -= w->height[i] * s * (1. - s) * w->d_s[i];
+        d_param[m->at.mu + i] += w->d_mu[slot];
+        d_param[m->at.kappa] -= w->height[i] * s * (1. - s) * w->d_s[slot];
       }
     }
   }

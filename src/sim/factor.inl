@@ -7,8 +7,9 @@
 #define FACTOR_DISPATCH(n, CALL, GENERIC)                                                          \
   switch (n) {                                                                                     \
     CALL(1)                                                                                        \
-    CALL(2) CALL(3) CALL(4) CALL(5) CALL(6) CALL(7) CALL(8) CALL(9) CALL(10) CALL(11) CALL(12)     \
-        CALL(13) CALL(14) CALL(15) CALL(16) default : GENERIC;                                     \
+    CALL(2)                                                                                        \
+    CALL(3) CALL(4) CALL(5) CALL(6) CALL(7) CALL(8) CALL(9) CALL(10) CALL(11) CALL(12) CALL(13)    \
+        CALL(14) CALL(15) CALL(16) default : GENERIC;                                              \
   }
 
 // row i of L, left-looking: gathers from all descendants

@@ -353,10 +353,9 @@ struct sim_work *sim_work_new(struct arena *a, const struct sim_model *m, int wi
   SIM_WORK_ARRAYS(X)
 #undef X
   w->act = ARENA_NEW(a, int, m->nclink + 1);
-  w->act_count = ARENA_NEW(a, int, m->nclink + 1);
-  w->act_cand = ARENA_NEW(a, int, m->ncontact + 1);
+  w->act_first = ARENA_NEW(a, int, m->nclink + 2);
   w->slot_cand = ARENA_NEW(a, int, m->ncontact + 1);
-  w->slot_link = ARENA_NEW(a, int, m->ncontact + 1);
+  w->slot_act = ARENA_NEW(a, int, m->ncontact + 1);
   w->pending = ARENA_NEW(a, int, m->nlink + 1);
   return w;
 }

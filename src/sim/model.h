@@ -106,6 +106,7 @@ struct sim_model {
   X(bias, , m->nv)                                                                                 \
   X(tau, , m->nv)                                                                                  \
   X(diag, , m->nv)                                                                                 \
+  X(dry, , m->nv)                                                                                  \
   X(act_on, , m->nu)                                                                               \
   /* mass matrix, packed; after factoring the unit L, D and 1/D */                                 \
   X(Fc, [6], m -> nv)                                                                              \
@@ -183,14 +184,15 @@ struct sim_work {
 #endif
   SIM_WORK_ARRAYS(X)
 #undef X
-  // contact links and candidates that some lane is near enough to feel, in slot order; decided by
-  // the forward pass of a substep and used by its adjoint
-  int nact;
-  int *act;                   // (nclink) indices of active contact links
-  int *act_count;             // (nclink) active candidates of each active link
-  int *act_cand;              // (nclink + ncontact) their indices, in runs of clink[f].count
-  int *slot_cand, *slot_link; // (ncontact) active candidates flattened, for the published solve
-  int *pending;               // (nlink + 1) scratch of the composite sweep
+  // Contact links and candidates that some lane is near enough to feel, in slot order; decided by
+  // the forward pass of a substep and used by its adjoint. What belongs to them is indexed by place
+  // in these lists (a, slot), so that it stays close together in memory.
+  int nact, nslot;
+  int *act;        // (nclink) contact link of active link a
+  int *act_first;  // (nclink + 1) its slots are act_first[a] .. act_first[a + 1] - 1
+  int *slot_cand;  // (ncontact) candidate of a slot
+  int *slot_act;   // (ncontact) active link of a slot
+  int *pending;    // (nlink + 1) scratch of the composite sweep
   uint64_t *kinks; // (W) hash of every branch taken, per lane, when not NULL: differences across a
                    // kink show
 };

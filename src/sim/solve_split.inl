@@ -12,15 +12,13 @@ enum { CS, CAN, CAT, CB0, CB1, CC00, CC11, CC01, CH0, CH1 };
 enum { VQ = 0, VU = 3, VX = 6, VE = 9, VSC = 11 };
 
 // -> w->K = A X' (columns: A (p x e_k; e_k)), w->G, w->rn, w->rt, w->coef
-LANE_STAGE void split_prepare_fwd(const struct sim_model *m, struct sim_work *w) {
+LANE_STAGE void split_prepare_fwd(struct sim_work *w) {
   for (int a = 0; a < w->nact; a++) {
-    int f = w->act[a];
-    const struct sim_contact_link *cl = &m->clink[f];
-    const realw *A = w->A6[f * m->nclink + f];
-    for (int j = 0; j < w->act_count[a]; j++) {
-      int i = w->act_cand[cl->first + j];
+    const realw *A = w->A6[a * w->nact + a];
+    for (int slot = w->act_first[a]; slot < w->act_first[a + 1]; slot++) {
+      int i = w->slot_cand[slot];
       const realw *p = w->cp[i];
-      realw *K = w->K[i], *G = w->G[i], *c = w->coef[i];
+      realw *K = w->K[slot], *G = w->G[slot], *c = w->coef[slot];
       for (int r = 0; r < 6; r++) {
         const realw *row = A + 6 * r;
         K[3 * r] = row[3] + row[1] * p[2] - row[2] * p[1];
@@ -35,8 +33,8 @@ LANE_STAGE void split_prepare_fwd(const struct sim_model *m, struct sim_work *w)
       G[4] = K[11] + K[5] * p[2] - K[8] * p[1];
       G[5] = K[14] + K[8] * p[0] - K[2] * p[2];
       realw s = w->s[i], k = 1. - s, rn = 1. / G[2], rt = 1. / (G[0] + G[1]);
-      w->rn[i] = rn;
-      w->rt[i] = rt;
+      w->rn[slot] = rn;
+      w->rt[slot] = rt;
       c[CS] = s;
       c[CAN] = s * rn;
       c[CAT] = s * rt;
@@ -57,23 +55,22 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
   const realw *mu = param + m->at.mu;
   for (int a = 0; a < w->nact; a++) {
     for (int k = 0; k < 6; k++) {
-      w->U[w->act[a]][k] = w->U0[w->act[a]][k];
-      w->Wr[w->act[a]][k] = splat(0);
+      w->U[a][k] = w->U0[a][k];
+      w->Wr[a][k] = splat(0);
     }
   }
   for (int it = 0; it < m->opt.sweeps; it++) {
     for (int a = 0; a < w->nact; a++) {
       int f = w->act[a];
-      const struct sim_contact_link *cl = &m->clink[f];
       realw u[6], dW[6];
       for (int k = 0; k < 6; k++) {
-        u[k] = w->U[f][k];
+        u[k] = w->U[a][k];
         dW[k] = splat(0);
       }
-      for (int j = 0; j < w->act_count[a]; j++) {
-        int i = w->act_cand[cl->first + j];
-        const realw *p = w->cp[i], *K = w->K[i], *c = w->coef[i];
-        realw *Q = w->Q[i], *h = w->visit[it * m->ncontact + i];
+      for (int slot = w->act_first[a]; slot < w->act_first[a + 1]; slot++) {
+        int i = w->slot_cand[slot];
+        const realw *p = w->cp[i], *K = w->K[slot], *c = w->coef[slot];
+        realw *Q = w->Q[i], *h = w->visit[it * w->nslot + slot];
         realw Q0 = Q[0], Q1 = Q[1], Q2 = Q[2], sq = c[CS] * Q2;
         realw bn = sq - (c[CB0] * Q0 + c[CB1] * Q1);
         realw b0 = (c[CC00] * Q0 - c[CC01] * Q1) + c[CH0] * sq;
@@ -118,17 +115,17 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
         dW[5] += d2;
       }
       for (int k = 0; k < 6; k++) {
-        w->U[f][k] = u[k];
-        w->Wr[f][k] += dW[k];
-        w->dW[it * m->nclink + f][k] = dW[k];
+        w->U[a][k] = u[k];
+        w->Wr[a][k] += dW[k];
+        w->dW[it * w->nact + a][k] = dW[k];
       }
       for (int b = 0; b < w->nact; b++) {
         int g = w->act[b];
-        if (g == f || !m->common[f * m->nclink + g]) {
+        if (b == a || !m->common[f * m->nclink + g]) {
           continue;
         }
-        const realw *A = w->A6[g * m->nclink + f];
-        realw *U = w->U[g];
+        const realw *A = w->A6[b * w->nact + a];
+        realw *U = w->U[b];
         for (int r = 0; r < 6; r++) {
           U[r] += (A[6 * r] * dW[0] + A[6 * r + 1] * dW[1] + A[6 * r + 2] * dW[2]) +
                   (A[6 * r + 3] * dW[3] + A[6 * r + 4] * dW[4] + A[6 * r + 5] * dW[5]);
@@ -147,40 +144,37 @@ LANE_STAGE void split_sweeps_bwd(const struct sim_model *m, struct sim_work *w,
                                  const realw *param) {
   const realw *mu = param + m->at.mu;
   for (int a = 0; a < w->nact; a++) {
-    int f = w->act[a];
     for (int b = 0; b < w->nact; b++) {
       for (int k = 0; k < 36; k++) {
-        w->d_A6[f * m->nclink + w->act[b]][k] = splat(0);
+        w->d_A6[a * w->nact + b][k] = splat(0);
       }
     }
     for (int k = 0; k < 6; k++) {
-      w->d_U[f][k] = splat(0);
+      w->d_U[a][k] = splat(0);
     }
-    for (int j = 0; j < w->act_count[a]; j++) {
-      int i = w->act_cand[m->clink[f].first + j];
-      w->d_mu[i] = splat(0);
+    for (int slot = w->act_first[a]; slot < w->act_first[a + 1]; slot++) {
+      w->d_mu[slot] = splat(0);
       for (int k = 0; k < 3; k++) {
-        w->d_Q[i][k] = splat(0);
+        w->d_Q[slot][k] = splat(0);
       }
     }
   }
   for (int it = m->opt.sweeps - 1; it >= 0; it--) {
     for (int a = w->nact - 1; a >= 0; a--) {
       int f = w->act[a];
-      const struct sim_contact_link *cl = &m->clink[f];
-      const realw *dW = w->dW[it * m->nclink + f];
+      const realw *dW = w->dW[it * w->nact + a];
       realw d_dW[6], ub[6];
       for (int k = 0; k < 6; k++) {
-        d_dW[k] = w->d_W[f][k];
-        ub[k] = w->d_U[f][k];
+        d_dW[k] = w->d_W[a][k];
+        ub[k] = w->d_U[a][k];
       }
       for (int b = 0; b < w->nact; b++) {
         int g = w->act[b];
-        if (g == f || !m->common[f * m->nclink + g]) {
+        if (b == a || !m->common[f * m->nclink + g]) {
           continue;
         }
-        const realw *A = w->A6[f * m->nclink + g], *Ug = w->d_U[g];
-        realw *B = w->d_A6[g * m->nclink + f];
+        const realw *A = w->A6[a * w->nact + b], *Ug = w->d_U[b];
+        realw *B = w->d_A6[b * w->nact + a];
         for (int r = 0; r < 6; r++) {
           d_dW[r] += (A[6 * r] * Ug[0] + A[6 * r + 1] * Ug[1] + A[6 * r + 2] * Ug[2]) +
                      (A[6 * r + 3] * Ug[3] + A[6 * r + 4] * Ug[4] + A[6 * r + 5] * Ug[5]);
@@ -190,13 +184,13 @@ LANE_STAGE void split_sweeps_bwd(const struct sim_model *m, struct sim_work *w,
         }
       }
       for (int k = 0; k < 6; k++) {
-        w->d_dW[it * m->nclink + f][k] = d_dW[k];
+        w->d_dW[it * w->nact + a][k] = d_dW[k];
       }
-      for (int j = w->act_count[a] - 1; j >= 0; j--) {
-        int i = w->act_cand[cl->first + j];
-        const realw *p = w->cp[i], *K = w->K[i], *c = w->coef[i];
-        const realw *h = w->visit[it * m->ncontact + i];
-        realw *g = w->d_visit[it * m->ncontact + i], *Qb = w->d_Q[i], tb[3];
+      for (int slot = w->act_first[a + 1] - 1; slot >= w->act_first[a]; slot--) {
+        int i = w->slot_cand[slot];
+        const realw *p = w->cp[i], *K = w->K[slot], *c = w->coef[slot];
+        const realw *h = w->visit[it * w->nslot + slot];
+        realw *g = w->d_visit[it * w->nslot + slot], *Qb = w->d_Q[slot], tb[3];
         cross3(tb, d_dW, p); // X d_dW + K' ub
         for (int k = 0; k < 6; k++) {
           g[k] = ub[k];
@@ -212,7 +206,7 @@ LANE_STAGE void split_sweeps_bwd(const struct sim_model *m, struct sim_work *w,
         realw T0 = sc * (m0 - e0 * pr), T1 = sc * (m1 - e1 * pr);
         realw HT = c[CH0] * T0 + c[CH1] * T1;
         realw N = maskedw(h[VQ + 2] > 0., (mn + mu[i] * pr) - HT);
-        w->d_mu[i] += h[VQ + 2] * pr;
+        w->d_mu[slot] += h[VQ + 2] * pr;
         realw q0 = -c[CAT] * T0, q1 = -c[CAT] * T1, q2 = -c[CAN] * N;
         g[6] = T0;
         g[7] = T1;
@@ -228,7 +222,7 @@ LANE_STAGE void split_sweeps_bwd(const struct sim_model *m, struct sim_work *w,
         Qb[2] = c[CS] * (N + HT) - tb[2];
       }
       for (int k = 0; k < 6; k++) {
-        w->d_U[f][k] = ub[k];
+        w->d_U[a][k] = ub[k];
       }
     }
   }
@@ -237,13 +231,11 @@ LANE_STAGE void split_sweeps_bwd(const struct sim_model *m, struct sim_work *w,
 // w->d_visit, w->d_dW -> w->d_cp, w->d_s, own blocks of w->d_A6
 LANE_STAGE void split_prepare_bwd(const struct sim_model *m, struct sim_work *w) {
   for (int a = 0; a < w->nact; a++) {
-    int f = w->act[a];
-    const struct sim_contact_link *cl = &m->clink[f];
-    const realw *A = w->A6[f * m->nclink + f];
-    realw *B = w->d_A6[f * m->nclink + f];
-    for (int j = 0; j < w->act_count[a]; j++) {
-      int i = w->act_cand[cl->first + j];
-      const realw *p = w->cp[i], *K = w->K[i], *c = w->coef[i], *G = w->G[i];
+    const realw *A = w->A6[a * w->nact + a];
+    realw *B = w->d_A6[a * w->nact + a];
+    for (int slot = w->act_first[a]; slot < w->act_first[a + 1]; slot++) {
+      int i = w->slot_cand[slot];
+      const realw *p = w->cp[i], *K = w->K[slot], *c = w->coef[slot], *G = w->G[slot];
       realw Kb[18], pb[3], cb[10], Qo[3];
       for (int k = 0; k < 18; k++) {
         Kb[k] = splat(0);
@@ -252,7 +244,7 @@ LANE_STAGE void split_prepare_bwd(const struct sim_model *m, struct sim_work *w)
         Qo[k] = pb[k] = splat(0);
       }
       for (int it = 0; it < m->opt.sweeps; it++) {
-        const realw *h = w->visit[it * m->ncontact + i], *g = w->d_visit[it * m->ncontact + i];
+        const realw *h = w->visit[it * w->nslot + slot], *g = w->d_visit[it * w->nslot + slot];
         realw dQ[3];
         for (int k = 0; k < 3; k++) {
           dQ[k] = h[VQ + k] - Qo[k];
@@ -272,8 +264,8 @@ LANE_STAGE void split_prepare_bwd(const struct sim_model *m, struct sim_work *w)
         Qo[k] = splat(0);
       }
       for (int it = 0; it < m->opt.sweeps; it++) {
-        const realw *h = w->visit[it * m->ncontact + i], *g = w->d_visit[it * m->ncontact + i];
-        const realw *d_dW = w->d_dW[it * m->nclink + f];
+        const realw *h = w->visit[it * w->nslot + slot], *g = w->d_visit[it * w->nslot + slot];
+        const realw *d_dW = w->d_dW[it * w->nact + a];
         realw T0 = g[6], T1 = g[7], N = g[8], dQ[3];
         for (int k = 0; k < 3; k++) {
           dQ[k] = h[VQ + k] - Qo[k];
@@ -297,12 +289,12 @@ LANE_STAGE void split_prepare_bwd(const struct sim_model *m, struct sim_work *w)
         }
       }
       // coefficients -> s, G
-      realw s = c[CS], k1 = 1. - s, rn = w->rn[i], rt = w->rt[i], Gb[6];
+      realw s = c[CS], k1 = 1. - s, rn = w->rn[slot], rt = w->rt[slot], Gb[6];
       realw gB = G[4] * cb[CB0] + G[5] * cb[CB1];
       realw gC = G[3] * cb[CC01] - G[0] * cb[CC00] - G[1] * cb[CC11];
       realw rnb = s * cb[CAN] + k1 * gB;
       realw rtb = s * cb[CAT] + k1 * gC + (G[4] * cb[CH0] + G[5] * cb[CH1]);
-      w->d_s[i] = cb[CS] + rn * (cb[CAN] - gB) + rt * (cb[CAT] - gC);
+      w->d_s[slot] = cb[CS] + rn * (cb[CAN] - gB) + rt * (cb[CAT] - gC);
       realw y = rt * rt * rtb, cr = k1 * rt, cn = k1 * rn;
       Gb[0] = -cr * cb[CC00] - y;
       Gb[1] = -cr * cb[CC11] - y;
@@ -345,7 +337,7 @@ LANE_STAGE void split_prepare_bwd(const struct sim_model *m, struct sim_work *w)
         pb[n2] += yk[n1];
       }
       for (int k = 0; k < 3; k++) {
-        w->d_cp[i][k] = pb[k];
+        w->d_cp[slot][k] = pb[k];
       }
     }
   }

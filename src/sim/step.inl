@@ -27,7 +27,7 @@ static void substep_eval(const struct sim_model *m, struct sim_work *w, const re
   if (w->nact) {
     contact_space_fwd(m, w);
     if (m->opt.contact_step == SIM_SPLIT) {
-      split_prepare_fwd(m, w);
+      split_prepare_fwd(w);
       split_sweeps_fwd(m, w, param);
     } else {
       published_prepare_fwd(m, w);
@@ -36,7 +36,7 @@ static void substep_eval(const struct sim_model *m, struct sim_work *w, const re
     for (int a = 0; a < w->nact; a++) {
       const struct sim_contact_link *cl = &m->clink[w->act[a]];
       for (int t = 0; t < cl->nchain; t++) {
-        w->e[cl->chain[t]] += dot6(w->Y[w->act[a] * chain_max + t], w->Wr[w->act[a]]);
+        w->e[cl->chain[t]] += dot6(w->Y[a * chain_max + t], w->Wr[a]);
       }
     }
   }
@@ -93,19 +93,18 @@ static void substep_bwd(const struct sim_model *m, struct sim_work *w, realw *d_
   }
   if (w->nact) {
     for (int a = 0; a < w->nact; a++) {
-      int f = w->act[a];
-      const struct sim_contact_link *cl = &m->clink[f];
+      const struct sim_contact_link *cl = &m->clink[w->act[a]];
       realw x[6];
       for (int k = 0; k < 6; k++) {
         x[k] = splat(0);
       }
       for (int t = 0; t < cl->nchain; t++) {
         for (int k = 0; k < 6; k++) {
-          x[k] += w->Y[f * chain_max + t][k] * w->d_e[cl->chain[t]];
+          x[k] += w->Y[a * chain_max + t][k] * w->d_e[cl->chain[t]];
         }
       }
       for (int k = 0; k < 6; k++) {
-        w->d_W[f][k] = x[k];
+        w->d_W[a][k] = x[k];
       }
     }
     if (m->opt.contact_step == SIM_SPLIT) {
@@ -129,9 +128,8 @@ static void substep_bwd(const struct sim_model *m, struct sim_work *w, realw *d_
   mass_bwd(m, w);
   tree_down_bwd(m, w, d_param, param);
   for (int a = 0; a < w->nact; a++) {
-    int f = w->act[a];
     for (int k = 0; k < 6; k++) {
-      w->d_V[m->clink[f].link][k] += w->d_U[f][k];
+      w->d_V[m->clink[w->act[a]].link][k] += w->d_U[a][k];
     }
   }
   contact_points_bwd(m, w, d_param, param);
