@@ -391,11 +391,19 @@ int field_unknown(const char *path, struct err *e) {
   if (parent_exists && list_homes(name, homes, sizeof homes) > 0) {
     return err_set(e, EXIT_USAGE, "unknown key '%s' ('%s' belongs under %s)", path, name, homes);
   }
+  // every field, and the groups that lead to them
   enum { MAX = 512 };
-  const char *names[MAX];
-  int n = 0;
-  for (; n < nspec_field && n < MAX; n++) {
-    names[n] = spec_fields[n].path;
+  const char *names[2 * MAX];
+  char groups[MAX][SPEC_KEY_MAX + 1];
+  int n = 0, ngroup = 0;
+  for (int i = 0; i < nspec_field && i < MAX; i++) {
+    const char *field = spec_fields[i].path;
+    names[n++] = field;
+    int length = (int)(last_component(field) - field) - 1;
+    if (length > 0 && ngroup < MAX) {
+      snprintf(groups[ngroup], sizeof groups[0], "%.*s", length, field);
+      names[n++] = groups[ngroup++];
+    }
   }
   const char *nearest = err_nearest(path, names, n);
   if (nearest != NULL) {

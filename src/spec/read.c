@@ -22,6 +22,7 @@ struct reader {
   yaml_event_t event; // the one being looked at
   const char *source; // file, or "--set a=b"
   bool is_file;       // errors carry line and column
+  const char *text;   // what is being parsed
   struct spec *spec;
   struct arena *arena;
   struct err *err;
@@ -66,18 +67,30 @@ static bool has_extras(const yaml_event_t *ev) {
   }
 }
 
+// Where libyaml's error is. Its marks count characters it has understood; bytes that are no text at
+// all have an offset only.
+static yaml_mark_t problem_mark(const struct reader *r) {
+  const yaml_parser_t *p = &r->parser;
+  if (p->error != YAML_READER_ERROR) {
+    return p->problem_mark;
+  }
+  yaml_mark_t mark = {0};
+  for (size_t i = 0; i < p->problem_offset; i++) {
+    mark.line += r->text[i] == '\n';
+    mark.column = r->text[i] == '\n' ? 0 : mark.column + 1;
+  }
+  return mark;
+}
+
 // Moves on to the next event. Text with a NUL inside is refused here, so that it can be a C string.
 static int next(struct reader *r) {
   yaml_event_delete(&r->event);
   if (!yaml_parser_parse(&r->parser, &r->event)) {
     const yaml_parser_t *p = &r->parser;
-    bool has_mark = p->error == YAML_SCANNER_ERROR || p->error == YAML_PARSER_ERROR;
-    yaml_mark_t mark = has_mark ? p->problem_mark : p->mark;
     char at[PATH_MAX];
-    return err_set(r->err, EXIT_USAGE, "%s: %s%s%s", place(r, mark, at),
+    return err_set(r->err, EXIT_USAGE, "%s: %s%s%s", place(r, problem_mark(r), at),
                    p->problem != NULL ? p->problem : "not a YAML text",
-                   has_mark && p->context != NULL ? " " : "",
-                   has_mark && p->context != NULL ? p->context : "");
+                   p->context != NULL ? " " : "", p->context != NULL ? p->context : "");
   }
   if (has_extras(&r->event)) {
     return fail(r, "anchors, aliases and tags are not supported");
@@ -237,6 +250,7 @@ static int expect_end(struct reader *r) {
 static void reader_open(struct reader *r, const char *text, size_t size) {
   BUG_IF(!yaml_parser_initialize(&r->parser));
   BUG_IF(nspec_field > FIELDS_MAX);
+  r->text = text;
   yaml_parser_set_input_string(&r->parser, (const unsigned char *)text, size);
 }
 
