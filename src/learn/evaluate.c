@@ -1,6 +1,4 @@
 #include "learn/evaluate.h"
-#include "base/rng.h"
-#include <string.h>
 
 struct evaluator {
   const struct world *world;
@@ -31,30 +29,16 @@ struct evaluator *evaluator_new(struct arena *a, const struct world *w) {
   return ev;
 }
 
-// Half-widths of the root's position and rotation and of joints, as in the paper's resets.
-static const double noise_root[6] = {0.05, 0.05, 0.01, 0.1, 0.1, 0.2};
-static const double noise_joint = 0.1;
-
 static void start_lane(struct evaluator *ev, const struct episode *ep, double noise, int l) {
   const struct world *w = ev->world;
   const struct robot *r = &w->robot;
   int W = w->sim->width;
-  memcpy(ev->qpos1, w->motion.qpos + (size_t)ep->start * (size_t)r->nq,
-         sizeof(double) * (size_t)r->nq);
-  memset(ev->qvel1, 0, sizeof(double) * (size_t)r->nv);
-  if (noise > 0) {
-    struct rng draw = rng_stream((uint64_t)ep->seed, RNG_EVAL, (uint32_t)ep->start, 0, 0);
-    for (int i = 0; i < r->nv; i++) {
-      double half = i < 6 ? noise_root[i] : noise_joint;
-      ev->qvel1[i] = noise * rng_range(&draw, -half, half);
-    }
-    robot_integrate(r, ev->qpos1, ev->qvel1);
-  }
+  episode_start(ep, ev->qpos1, ev->qvel1, &w->track, noise);
   for (int i = 0; i < r->nq; i++) {
     ev->qpos[i * W + l] = ev->qpos1[i];
   }
   for (int i = 0; i < r->nv; i++) {
-    ev->qvel[i * W + l] = w->motion.qvel[(size_t)ep->start * (size_t)r->nv + (size_t)i];
+    ev->qvel[i * W + l] = ev->qvel1[i];
   }
 }
 

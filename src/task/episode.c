@@ -1,11 +1,24 @@
 #include "task/episode.h"
+#include "base/rng.h"
 #include <math.h>
+#include <string.h>
 
 enum { BODY_MAX = 256 }; // as in track.c, which refuses larger robots
 
 void episode_begin(struct episode *ep, int seed, int start) {
   *ep = (struct episode){.seed = seed, .start = start};
   ep->e_track_cm = ep->e_track_local_cm = ep->penetration_mm = NAN;
+}
+
+void episode_start(const struct episode *ep, double *qpos, double *qvel, const struct track *t,
+                   double noise) {
+  const struct motion *mo = t->motion;
+  memcpy(qpos, mo->qpos + (size_t)ep->start * mo->nq, mo->nq * sizeof *qpos);
+  if (noise > 0) {
+    struct rng g = rng_stream((uint64_t)ep->seed, RNG_EVAL, (uint32_t)ep->start, 0, 0);
+    track_reset_noise(t, qpos, qvel, noise, &g); // qvel is scratch until its own turn
+  }
+  memcpy(qvel, mo->qvel + (size_t)ep->start * mo->nv, mo->nv * sizeof *qvel);
 }
 
 // mean of n numbers, given that of the n - 1 before

@@ -19,6 +19,10 @@ struct episode {
 };
 
 void episode_begin(struct episode *ep, int seed, int start);
+// The state the episode starts from: the reference at its first frame, with the paper's reset noise
+// (bcg.md 6.3) times noise on root and joints. The noise depends on ep->seed and ep->start alone.
+void episode_start(const struct episode *ep, double *qpos, double *qvel, const struct track *t,
+                   double noise);
 // The state reached at frame (one instance, unstrided). True while the episode goes on: no fall,
 // and frames left.
 bool episode_step(struct episode *ep, const struct track *t, const struct feet *f,

@@ -196,11 +196,30 @@ enum track_end track_end(const struct track *t, const double *qpos1, const doubl
 static const double reset_root[6] = {0.05, 0.05, 0.01, 0.1, 0.1, 0.2};
 static const double reset_joint = 0.1;
 
+void track_reset_noise(const struct track *t, double *qpos1, double *move, double scale,
+                       struct rng *g) {
+  const struct robot *r = t->robot;
+  const struct track_private *p = t->priv;
+  memset(move, 0, r->nv * sizeof *move);
+  for (int i = 0; i < 6; i++) {
+    move[i] = scale * rng_range(g, -reset_root[i], reset_root[i]);
+  }
+  for (int j = 0; j < r->nu; j++) {
+    // it does not push a joint past a limit, unless the reference itself is there
+    const struct robot_dof *dof = &r->dof[p->dof[j]];
+    double ref = qpos1[p->qadr[j]];
+    double d = scale * rng_range(g, -reset_joint, reset_joint);
+    if (dof->limited) {
+      d = fmin(fmax(d, fmin(dof->range[0] - ref, 0)), fmax(dof->range[1] - ref, 0));
+    }
+    move[p->dof[j]] = d;
+  }
+  robot_integrate(r, qpos1, move);
+}
+
 void track_reset(const struct track *t, double *qpos1, double *qvel1, int *frame, uint32_t env,
                  uint32_t episode) {
   const struct motion *mo = t->motion;
-  const struct robot *r = t->robot;
-  const struct track_private *p = t->priv;
   double scale = t->spec->reset_noise;
   struct rng g = rng_stream((uint64_t)t->spec->seed, RNG_RESET, env, episode, 0);
 
@@ -211,23 +230,8 @@ void track_reset(const struct track *t, double *qpos1, double *qvel1, int *frame
   memcpy(qpos1, mo->qpos + (size_t)*frame * mo->nq, mo->nq * sizeof *qpos1);
   const double *ref_vel = mo->qvel + (size_t)*frame * mo->nv;
 
-  // the noise is a tangent vector, made where the velocity goes afterwards
   if (scale > 0) {
-    memset(qvel1, 0, mo->nv * sizeof *qvel1);
-    for (int i = 0; i < 6; i++) {
-      qvel1[i] = scale * rng_range(&g, -reset_root[i], reset_root[i]);
-    }
-    for (int j = 0; j < r->nu; j++) {
-      // it does not push a joint past a limit, unless the reference itself is there
-      const struct robot_dof *dof = &r->dof[p->dof[j]];
-      double ref = qpos1[p->qadr[j]];
-      double d = scale * rng_range(&g, -reset_joint, reset_joint);
-      if (dof->limited) {
-        d = fmin(fmax(d, fmin(dof->range[0] - ref, 0)), fmax(dof->range[1] - ref, 0));
-      }
-      qvel1[p->dof[j]] = d;
-    }
-    robot_integrate(r, qpos1, qvel1);
+    track_reset_noise(t, qpos1, qvel1, scale, &g); // where the velocity goes afterwards
   }
   memcpy(qvel1, ref_vel, mo->nv * sizeof *qvel1);
 }

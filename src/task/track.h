@@ -8,6 +8,7 @@
 // A frame index belongs to each lane; the features of a reference frame are computed once per
 // motion and gathered per lane.
 #pragma once
+#include "base/rng.h"
 #include "motion/motion.h"
 #include "sim/sim.h"
 #include "spec/spec.h"
@@ -92,6 +93,10 @@ enum track_end track_end(const struct track *t, const double *qpos1, const doubl
 // state, with reset noise. One instance, unstrided.
 void track_reset(const struct track *t, double *qpos1, double *qvel1, int *frame, uint32_t env,
                  uint32_t episode);
+// The paper's reset noise, times scale, on a state's root and joints; it pushes no joint past a
+// limit. move (nv) receives the tangent vector drawn.
+void track_reset_noise(const struct track *t, double *qpos1, double *move, double scale,
+                       struct rng *g);
 // Mean distance of all bodies (but the world) to the reference at frame: in the world (E_track)
 // and with both roots moved to the origin; metres.
 void track_error(const struct track *t, const double *qpos1, int frame, double *e_world,
