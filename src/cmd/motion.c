@@ -7,6 +7,7 @@
 #include "motion/import.h"
 #include "motion/lint.h"
 #include "motion/motion.h"
+#include "motion/sidecar.h"
 #include "motion/synth.h"
 #include "out/table.h"
 #include "spec/scalar.h"
@@ -119,10 +120,11 @@ static int motion_lint(int argc, char **argv) {
 
 struct motion_numbers {
   double path, top_speed, root_low, root_high;
-  double both_up; // part of the frames with every foot above 2 cm
+  double both_up; // part of the frames with every foot more than 2 cm above its stance height
 };
 
-static struct motion_numbers measure(const struct robot *r, const struct motion *m) {
+static struct motion_numbers measure(const struct robot *r, const struct motion *m,
+                                     const struct lint *lint) {
   struct motion_numbers n = {.root_low = INFINITY, .root_high = -INFINITY};
   struct feet feet;
   feet_find(&feet, r);
@@ -137,7 +139,7 @@ static struct motion_numbers measure(const struct robot *r, const struct motion 
     }
     double z = feet_height(r, &feet, m->xpos + (size_t)k * (size_t)r->nbody * 3,
                            m->xmat + (size_t)k * (size_t)r->nbody * 9);
-    n.both_up += (z > 0.02) / (double)m->nframe;
+    n.both_up += (z > lint->foot_p10 + 0.02) / (double)m->nframe;
   }
   return n;
 }
@@ -152,7 +154,7 @@ static void print_info(const struct robot *r, const struct clip *c, const struct
          c->row_first + c->nframe - 1, (c->nframe - 1) / c->fps);
   printf("control      %d frames, %d steps of %g s\n", m->nframe, m->nframe - 1, m->dt);
   if (r->link[0].type == JOINT_FREE) {
-    struct motion_numbers n = measure(r, m);
+    struct motion_numbers n = measure(r, m, lint);
     printf("path         %.2f m, mean %.2f m/s, at most %.2f m/s\n", n.path,
            n.path / ((m->nframe - 1) * m->dt), n.top_speed);
     printf("root height  %.3f..%.3f m\n", n.root_low, n.root_high);
@@ -160,7 +162,8 @@ static void print_info(const struct robot *r, const struct clip *c, const struct
       printf("lowest foot  min %.1f, lowest tenth %.1f, median %.1f, max %.1f mm\n",
              1e3 * lint->foot_min, 1e3 * lint->foot_p10, 1e3 * lint->foot_median,
              1e3 * lint->foot_max);
-      printf("in the air   %.1f %% of frames have every foot above 2 cm\n", 100 * n.both_up);
+      printf("in the air   %.1f %% of frames have every foot 2 cm above the lowest tenth\n",
+             100 * n.both_up);
     }
   }
   if (lint->joint_speed_dof >= 0) {
@@ -204,7 +207,7 @@ static int motion_info(int argc, char **argv) {
   const char *file;
   if (parse_clip_line(&opt, &c, &e) == 0 && load_robot(&r, &a, &c, &e) == 0 &&
       motion_open(&clip, &file, &a, &r, line.args[0], &opt, &e) == 0 &&
-      motion_build(&m, &a, &r, &clip, line.args[0], dt, &e) == 0 &&
+      motion_build(&m, &a, &r, &clip, clip_name(&a, file), dt, &e) == 0 &&
       file_sha256(file, m.sha256, &e) == 0) {
     struct lint *lint = ARENA_NEW(&a, struct lint, 1);
     lint_clip(lint, &r, &clip);
@@ -336,7 +339,9 @@ static int motion_synth_command(int argc, char **argv) {
       break;
     }
     clip_clean(&clip, &r);
-    motion_synth_check(&s, &a, &r, &clip);
+    if (motion_synth_check(&s, &a, &r, &clip, &e) != 0) {
+      break;
+    }
     snprintf(path, sizeof path, "%s/%s.csv.gz", out, name[i]);
     snprintf(credit, sizeof credit, "made by 'dsim motion synth %s'; no captured data in it",
              name[i]);

@@ -11,7 +11,8 @@ static const double NORM_SILENT = 1e-4, NORM_ERROR = 1e-3;
 // no joint of a legged robot or limb of a person does this; at 30 fps it is 115 degrees a frame
 static const double TURN_ERROR = 60, TURN_WARNING = 30;  // rad/s
 static const double SHIFT_ERROR = 15, SHIFT_WARNING = 8; // m/s; the fastest runner reaches 12
-static const double LIMIT_SLACK = 1e-5;                  // six decimals in the file
+static const double SPIKE = 600;        // rad/s^2: 38 degrees off the line at 30 fps
+static const double LIMIT_SLACK = 1e-5; // six decimals in the file
 
 void lint_add(struct lint_run *t, enum lint_severity severity, const char *code, int frame,
               const char *fmt, ...) {
@@ -225,6 +226,39 @@ static void check_speed(struct lint_run *t) {
   }
 }
 
+// One frame that does not belong: too slow for a jump, but far off the line of its neighbours.
+static void check_spikes(struct lint_run *t) {
+  const struct robot *r = t->r;
+  double fps = t->raw->fps, worst = SPIKE;
+  int count = 0, frame = 0, link = 0;
+  for (int k = 1; k + 1 < t->raw->nframe; k++) {
+    const double *p = lint_row(t->raw, k - 1), *q = lint_row(t->raw, k),
+                 *n = lint_row(t->raw, k + 1);
+    bool spike = false;
+    for (int i = 0; i < r->nlink; i++) {
+      int adr = r->link[i].qadr;
+      double before = (q[adr] - p[adr]) * fps, after = (n[adr] - q[adr]) * fps;
+      double acc = fabs(after - before) * fps;
+      bool jump = fabs(before) > TURN_ERROR || fabs(after) > TURN_ERROR; // said already
+      if (r->link[i].type != JOINT_HINGE || acc < SPIKE || jump) {
+        continue;
+      }
+      spike = true;
+      if (acc > worst) {
+        worst = acc;
+        frame = k;
+        link = i;
+      }
+    }
+    count += spike;
+  }
+  if (count > 0) {
+    lint_add(t, LINT_WARNING, "spike", frame,
+             "%d frame%s with a joint's acceleration above %g rad/s^2, the worst: %s at %.4g",
+             count, count == 1 ? "" : "s", SPIKE, label(&r->link[link]), worst);
+  }
+}
+
 static void check_limits(struct lint_run *t) {
   const struct robot *r = t->r;
   for (int i = 0; i < r->nlink; i++) {
@@ -281,6 +315,7 @@ void lint_clip(struct lint *out, const struct robot *r, const struct clip *c) {
          degrees = check_degrees(&t);
     if (!order && !unit && !degrees) {
       check_speed(&t);
+      check_spikes(&t);
       check_limits(&t);
       lint_feet(&t);
       lint_sides(&t);

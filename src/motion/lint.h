@@ -6,7 +6,9 @@
 //           a warning with allow_jumps), mirrored
 // Warnings: quaternion_norm (between 1e-4 and 1e-3), not_upright, quaternion_order (upright either
 //           way, but travelling backwards), sign_flip (repaired by clip_clean), speed (above
-//           30 rad/s), limit, floating, sinking, mirrored (hands only)
+//           30 rad/s, or 8 m/s), spike (a joint's acceleration above 600 rad/s^2), limit, floating
+//           (lowest tenth of the foot heights above 2.5 cm), sinking (below -1 cm, or any below
+//           -5 cm), mirrored (hands, or narrow)
 #pragma once
 #include "motion/motion.h"
 

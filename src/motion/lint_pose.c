@@ -143,7 +143,7 @@ void lint_feet(struct lint_run *t) {
   out->foot_median = quantile(z, n, 0.5);
   out->foot_max = z[n - 1];
   // the tenth percentile: stance frames even in a clip that jumps a lot, but not one deep frame
-  const char *code = out->foot_p10 > 0.02                             ? "floating"
+  const char *code = out->foot_p10 > 0.025                            ? "floating"
                      : out->foot_p10 < -0.01 || out->foot_min < -0.05 ? "sinking"
                                                                       : NULL;
   if (code != NULL) {
