@@ -3,8 +3,11 @@
 #include "cmd/cmd.h"
 #include "cmd/episodes.h"
 #include "cmd/options.h"
+#include "learn/gemm.h"
+#include "out/rundir.h"
 #include "plant/transfer.h"
 #include <stdio.h>
+#include <string.h>
 
 static const double start_noise = 0.2; // of the paper's reset noise, on all episodes but the first
 
@@ -39,7 +42,11 @@ static void run_episodes(struct episodes *es, double *saturation, struct transfe
 
 static int transfer(struct transfer *x, struct arena *a, const char *run,
                     const struct transfer_options *o, struct err *e) {
-  if (transfer_open(x, a, run, o->run.set.v, o->run.set.n, o->robot, o->timestep, e)) {
+  // one checkpoint file may be named, else the run's best policy counts
+  size_t length = strlen(run);
+  bool is_file = length > 5 && strcmp(run + length - 5, ".dsim") == 0;
+  const char *from = is_file ? run : rundir_locate(a, run, e);
+  if (!from || transfer_open(x, a, from, o->run.set.v, o->run.set.n, o->robot, o->timestep, e)) {
     return e->code;
   }
   for (int i = 0; i < o->perturb.n; i++) {
@@ -111,6 +118,7 @@ int cmd_transfer(int argc, char **argv) {
     return err_report(&e);
   }
   log_quiet(o.run.quiet);
+  gemm_start();
   struct arena a;
   arena_init(&a);
   struct transfer x = {0};

@@ -286,14 +286,16 @@ static void count_saturation(struct plant *p) {
   for (int i = 0; i < p->robot->nu; i++) {
     int k = p->actuator[i];
     const struct robot_actuator *u = &p->robot->actuator[i];
-    double limit = INFINITY;
-    if (p->m->actuator_forcelimited[k]) {
-      limit = limit_of(p->m->actuator_forcerange + 2 * k);
-    } else if (u->force_limited) {
+    // a servo has its own limit; a bare motor gets the training robot's, before either gear
+    double force = p->d->actuator_force[k], limit = INFINITY;
+    if (p->bare_motor[i] && u->force_limited) {
+      force *= p->m->actuator_gear[6 * k] / u->gear;
       limit = limit_of(u->force_range);
+    } else if (p->m->actuator_forcelimited[k]) {
+      limit = limit_of(p->m->actuator_forcerange + 2 * k);
     }
     p->counted++;
-    p->saturated += fabs(p->d->actuator_force[k]) >= 0.95 * limit;
+    p->saturated += fabs(force) >= 0.95 * limit;
   }
 }
 
