@@ -106,8 +106,8 @@ bool lint_length_unit(struct lint_run *t) {
   const struct {
     double factor;
     const char *name;
-  } units[] = {{0.01, "centimetres"}, {0.001, "millimetres"}, {0.0254, "inches"}};
-  for (int i = 0; i < 3; i++) {
+  } units[] = {{0.01, "centimetres"}, {0.001, "millimetres"}};
+  for (int i = 0; i < 2; i++) {
     double ratio = median * units[i].factor / height;
     if (ratio > 0.3 && ratio < 1.5) {
       lint_add(t, LINT_ERROR, "units_length", -1,
