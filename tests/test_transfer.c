@@ -1,0 +1,206 @@
+// A run's policy in MuJoCo, from its folder to the report: a learner that has learnt nothing yet is
+// enough, for it holds the default pose and falls.
+#include "base/file.h"
+#include "base/log.h"
+#include "cmd/episodes.h"
+#include "learn/gemm.h"
+#include "learn/state.h"
+#include "out/csv.h"
+#include "plant/transfer.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static struct arena arena;
+static struct spec spec;
+static char run[] = "/tmp/dsim_transfer_XXXXXX";
+static char policy_path[64], spec_path[64], csv_path[64];
+
+static int make_run(void **state) {
+  (void)state;
+  struct err e = {0};
+  static struct world world;
+  static struct shac learner;
+  struct policy p;
+  arena_init(&arena);
+  gemm_start();
+  log_quiet(true);
+  if (!mkdtemp(run)) {
+    return 1;
+  }
+  snprintf(policy_path, sizeof policy_path, "%s/policy.dsim", run);
+  snprintf(spec_path, sizeof spec_path, "%s/spec.yaml", run);
+  snprintf(csv_path, sizeof csv_path, "%s/transfer.csv", run);
+  spec_default(&spec);
+  spec.envs = spec.shard = 8;
+  spec.horizon = 2;
+  spec.actor_layers = (struct spec_ints){.n = 1, .v = {16}};
+  spec.threads = 1;
+  if (world_open(&world, &arena, &spec, &e)) {
+    return err_report(&e);
+  }
+  shac_new(&learner, &arena, &world);
+  shac_policy(&p, &arena, &learner);
+  FILE *f = fopen(spec_path, "w");
+  spec_print(&spec, f);
+  fclose(f);
+  policy_save(&p, policy_path, &e);
+  return err_report(&e);
+}
+
+static int remove_run(void **state) {
+  (void)state;
+  unlink(policy_path);
+  unlink(spec_path);
+  unlink(csv_path);
+  rmdir(run);
+  arena_release(&arena);
+  return 0;
+}
+
+static void open_transfer(struct transfer *x) {
+  struct err e = {0};
+  if (transfer_open(x, &arena, run, NULL, 0, NULL, 0.002, &e)) {
+    fail_msg("%s", e.text);
+  }
+}
+
+static void run_episode(struct episode *ep, struct transfer *x, int seed, double noise) {
+  episode_begin(ep, seed, 0);
+  transfer_start(x, ep, noise);
+  while (transfer_step(x, ep)) {
+  }
+}
+
+static void test_untrained_policy_falls(void **state) {
+  (void)state;
+  struct transfer x;
+  struct episode first, again, other;
+  open_transfer(&x);
+  run_episode(&first, &x, 0, 0);
+  assert_true(first.fell);
+  assert_true(first.time_s > 0.5 && first.time_s < 4);
+  assert_true(first.e_track_cm > 5 && first.e_track_local_cm < first.e_track_cm);
+  assert_int_equal(first.nsteps, (int)(first.time_s / 0.02 + 0.5));
+  // an episode depends on its seed and on nothing that ran before it
+  run_episode(&other, &x, 1, 0.2);
+  run_episode(&again, &x, 0, 0);
+  assert_true(first.e_track_cm == again.e_track_cm && first.time_s == again.time_s);
+  assert_true(first.e_track_local_cm == again.e_track_local_cm);
+  assert_true(first.penetration_mm == again.penetration_mm);
+  assert_true(first.e_track_cm != other.e_track_cm);
+  transfer_close(&x);
+}
+
+// What acts in MuJoCo is what acts in training: the policy on eight lanes of the same state.
+static void test_same_action_as_in_training(void **state) {
+  (void)state;
+  struct transfer x;
+  struct episode ep;
+  open_transfer(&x);
+  const struct world *w = &x.world;
+  int width = w->sim->width, frame[SIM_WIDTH];
+  double *q = ARENA_NEW(&arena, double, w->robot.nq *width);
+  double *v = ARENA_NEW(&arena, double, w->robot.nv *width);
+  double *obs = ARENA_NEW(&arena, double, w->track.nobs *width);
+  double *action = ARENA_NEW(&arena, double, w->robot.nu *width);
+  struct track_work *tw = track_work_new(&arena, &w->track, width);
+  struct sim_work *sw = sim_work_new(&arena, w->model, width);
+  episode_begin(&ep, 2, 30);
+  transfer_start(&x, &ep, 0.2);
+  for (int step = 0; step < 5; step++) {
+    for (int l = 0; l < width; l++) {
+      frame[l] = 30 + step;
+      for (int i = 0; i < w->robot.nq; i++) {
+        q[i * width + l] = x.qpos[i];
+      }
+      for (int i = 0; i < w->robot.nv; i++) {
+        v[i * width + l] = x.qvel[i];
+      }
+    }
+    w->task->obs_fwd(&w->track, tw, sw, obs, q, v, frame);
+    policy_act(&x.policy, action, obs, width);
+    transfer_step(&x, &ep);
+    for (int i = 0; i < w->robot.nu; i++) {
+      assert_true(fabs(x.action[i] - action[i * width + width - 1]) < 1e-6); // float networks
+      assert_true(x.ctrl[i] == w->track.pose[i] + 0.4 * x.action[i]);
+      assert_true(x.plant.d->ctrl[x.plant.actuator[i]] == x.ctrl[i]);
+    }
+    assert_int_equal(x.frame, 31 + step);
+  }
+  transfer_close(&x);
+}
+
+static void test_refusals(void **state) {
+  (void)state;
+  static const struct {
+    const char *run, *set, *plant, *text;
+  } cases[] = {
+      {NULL, "observation=paper", NULL, "obs: spec has 849, checkpoint has 182"},
+      {NULL, "observtion=paper", NULL, "observation"},
+      {NULL, NULL, "robots/go2.xml", "missing"},
+      {NULL, NULL, "robots/none.xml", "no such robot file"},
+      {"/tmp", NULL, NULL, "no trained policy"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct transfer x;
+    struct err e = {0};
+    assert_int_equal(transfer_open(&x, &arena, cases[i].run ? cases[i].run : run, &cases[i].set,
+                                   cases[i].set != NULL, cases[i].plant, 0.002, &e),
+                     EXIT_USAGE);
+    if (!strstr(e.text, cases[i].text)) {
+      fail_msg("'%s' should say '%s'", e.text, cases[i].text);
+    }
+    transfer_close(&x);
+  }
+}
+
+static void test_csv(void **state) {
+  (void)state;
+  struct episode ep[2];
+  episode_begin(&ep[0], 0, 0);
+  episode_begin(&ep[1], 1, 50);
+  ep[0].e_track_cm = 3.25;
+  ep[0].time_s = 15;
+  ep[1].fell = true;
+  ep[1].time_s = 0.02;
+  const double saturation[2] = {0.5, 0};
+  struct episodes es = {"mujoco 2.2.2", "walk", 2, ep, saturation};
+  struct csv_table t;
+  struct err e = {0};
+  // twice: the file is replaced, not appended to
+  for (int k = 0; k < 2; k++) {
+    assert_int_equal(episodes_write(&es, csv_path, 0.02, &e), 0);
+  }
+  assert_int_equal(csv_read(&t, &arena, csv_path, &e), 0);
+  assert_int_equal(t.nrow, 2);
+  static const char *const want[][3] = {
+      {"seed", "0", "1"},           {"fell", "0", "1"},
+      {"time_s", "15", "0.02"},     {"e_track_cm", "3.25", ""},
+      {"e_track_local_cm", "", ""}, {"penetration_mm", "", ""},
+      {"start_s", "0", "1"},        {"torque_saturation", "0.5", "0"},
+  };
+  for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+    int col = csv_find(&t, want[i][0]);
+    assert_true(col >= 0);
+    assert_string_equal(csv_cell(&t, 0, col), want[i][1]);
+    assert_string_equal(csv_cell(&t, 1, col), want[i][2]);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_untrained_policy_falls),
+      cmocka_unit_test(test_same_action_as_in_training),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_csv),
+  };
+  return cmocka_run_group_tests_name("transfer", tests, make_run, remove_run);
+}
