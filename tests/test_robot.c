@@ -261,6 +261,25 @@ static void test_total_mass(void **state) {
   }
 }
 
+// Masses of the models that the files were written after.
+static void test_published_masses(void **state) {
+  (void)state;
+  static const struct {
+    const char *path;
+    double mass;
+  } cases[] = {
+      {"robots/g1.xml", 33.341142},    {"robots/go2.xml", 15.206408}, {"robots/ant.xml", 0.910880},
+      {"robots/half_cheetah.xml", 14}, {"robots/hopper.xml", 15.820}, {"robots/cube.xml", 0.37},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct pair p;
+    pair_open(&p, cases[i].path);
+    assert_true(fabs(p.r.total_mass - cases[i].mass) < 1e-4);
+    assert_int_equal(p.r.geom[0].type, GEOM_PLANE);
+    pair_close(&p);
+  }
+}
+
 // ---- the G1
 
 static void test_g1_numbers(void **state) {
@@ -503,6 +522,7 @@ int main(void) {
       cmocka_unit_test(test_tangent_space),
       cmocka_unit_test(test_kinetic_energy),
       cmocka_unit_test(test_total_mass),
+      cmocka_unit_test(test_published_masses),
       cmocka_unit_test(test_g1_numbers),
       cmocka_unit_test(test_g1_mass_matrix),
       cmocka_unit_test(test_zoo_fields),
