@@ -6,8 +6,9 @@ enum { TRACK_AHEAD = 3 }; // an observation shows the reference at frame+1 .. fr
 
 // Reference features of one frame, in this order. The groups that are read together are neighbours:
 // a slot of the compact observation is JOINT_POS .. ROOT_ROT, one of the paper's ROOT_POS ..
-// KEY_POS. World axes unless said otherwise; a rotation's six numbers are R e_x, then R e_z. A new
-// consumer (another reward's residual) appends its group here and fills it in features.c.
+// KEY_POS, the reward's reference JOINT_POS .. ROOT_POS and KEY_POS .. the end. World axes unless
+// said otherwise; a rotation's six numbers are R e_x, then R e_z. A new consumer (another reward's
+// residual) appends what it lacks, say all body positions, and fills it in features.c.
 enum track_feature {
   FEAT_JOINT_POS, // nu: joint positions minus the default pose, actuator order
   FEAT_ROOT_POS,  // 3
