@@ -8,6 +8,7 @@ const struct command commands[] = {
     {"train", cmd_train, "optimise what a spec describes: train a policy"},
     {"evaluate", cmd_evaluate, "roll a trained policy out in the training simulator"},
     {"transfer", cmd_transfer, "run a trained policy in MuJoCo"},
+    {"plot", cmd_plot, "results to figures: learning curves, tracking errors, film strips"},
     {"motion", cmd_motion, "check, import and make motion clips"},
     {"spec", cmd_spec, "print the resolved spec, or list every field"},
     {"help", cmd_help, "this text, or help on a command"},

@@ -239,6 +239,11 @@ int csv_end(struct csv *c, struct err *e) {
   return rc;
 }
 
+int csv_break(struct csv *c, struct err *e) {
+  BUG_IF(c->col != 0);
+  return write_all(c->fd, "\n\n", 2, c->path, e);
+}
+
 void csv_close(struct csv *c) {
   if (c->fd >= 0) {
     close(c->fd);

@@ -29,6 +29,8 @@ void csv_int(struct csv *c, long long x);
 void csv_text(struct csv *c, const char *s); // quoted if it needs to be
 void csv_missing(struct csv *c);
 int csv_end(struct csv *c, struct err *e);
+// Two empty lines, which csv_read skips: what follows is another data set to gnuplot (index).
+int csv_break(struct csv *c, struct err *e);
 
 void csv_close(struct csv *c); // fine on a closed one
 

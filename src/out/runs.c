@@ -12,7 +12,7 @@
 
 enum { MAX_DEPTH = 10 };
 
-static const char *const run_files[] = {"progress.csv", "eval.csv", "transfer.csv", "traj.csv"};
+static const char *const run_files[] = {"progress.csv", "eval.csv", "transfer.csv", "strip.csv"};
 enum { NRUN_FILE = sizeof run_files / sizeof *run_files };
 
 struct search {
@@ -33,6 +33,11 @@ static char *join(struct arena *a, const char *dir, const char *name) {
 const char *run_file(const struct run *r, struct arena *a, const char *name) {
   const char *path = join(a, r->dir, name);
   return file_exists(path) ? path : NULL;
+}
+
+bool run_same_series(const struct run *a, const struct run *b) {
+  return strcmp(a->collection, b->collection) == 0 && strcmp(a->experiment, b->experiment) == 0 &&
+         strcmp(a->variant, b->variant) == 0;
 }
 
 static bool is_seed(const char *s) {
@@ -99,9 +104,8 @@ static void search_folder(struct search *s, const char *root, const char *below,
     add_run(s, root, below, dir);
   }
 
-  // versionsort puts seed2 before seed10
   struct dirent **entry;
-  int n = scandir(dir, &entry, NULL, versionsort);
+  int n = scandir(dir, &entry, NULL, alphasort);
   if (n < 0) {
     if (depth == 0) {
       err_set(s->err, EXIT_USAGE, "%s: cannot read this folder: %s", dir, strerror(errno));
@@ -122,10 +126,22 @@ static void search_folder(struct search *s, const char *root, const char *below,
   free(entry);
 }
 
+// collections whole, although their folders may lie within each other
+static int compare_runs(const void *pa, const void *pb) {
+  const struct run *a = pa, *b = pb;
+  int d = strverscmp(a->collection, b->collection);
+  d = d ? d : strverscmp(a->experiment, b->experiment);
+  d = d ? d : strverscmp(a->variant, b->variant);
+  return d ? d : a->seed - b->seed;
+}
+
 int runs_find(struct run **run, int *n, struct arena *a, const char *root, const char *skip,
               struct err *e) {
   struct search s = {.arena = a, .err = e, .skip = skip};
   search_folder(&s, root, "", 0);
+  if (s.n > 1) {
+    qsort(s.run, (size_t)s.n, sizeof *s.run, compare_runs);
+  }
   *run = s.run;
   *n = s.n;
   return e->code;

@@ -81,7 +81,8 @@ static int text_width(const char *s) {
 static void print_padded(FILE *out, const char *s, int width, bool right, bool last) {
   int pad = width - text_width(s);
   // no blanks at a line's end
-  fprintf(out, "%*s%s%*s", right ? pad : 0, "", s, right || last ? 0 : pad, "");
+  bool nothing = last && !*s;
+  fprintf(out, "%*s%s%*s", right && !nothing ? pad : 0, "", s, right || last ? 0 : pad, "");
 }
 
 static void print_dashes(FILE *out, int n) {
