@@ -11,7 +11,8 @@
 int file_read(struct arena *a, const char *path, size_t max_bytes, char **data, size_t *size,
               struct err *e);
 int file_write_atomic(const char *path, const void *data, size_t size, struct err *e);
-int file_write_gz(const char *path, const void *data, size_t size, struct err *e); // no time stamp inside
+int file_write_gz(const char *path, const void *data, size_t size,
+                  struct err *e);              // no time stamp inside
 int dir_make(const char *path, struct err *e); // with parents; existing is fine
 bool file_exists(const char *path);
 int file_sha256(const char *path, char hex[65], struct err *e); // of the bytes on disk

@@ -3,9 +3,9 @@
 #pragma once
 #include <stdbool.h>
 
-void log_quiet(bool quiet);                                                   // --quiet
-void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));    // silent under --quiet
-void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));    // "dsim: warning: ..."
+void log_quiet(bool quiet);                                                // --quiet
+void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2))); // silent under --quiet
+void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2))); // "dsim: warning: ..."
 
 // One line that overwrites itself on a terminal, and a plain line every few seconds elsewhere.
 void log_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -22,17 +22,17 @@ enum rng_purpose {
 };
 
 struct rng {
-  uint32_t key[2];  // seed folded with purpose
-  uint32_t ctr[4];  // env, episode, step, block of draws
-  uint32_t buf[4];  // the block in use
-  int left;         // unused words in buf
+  uint32_t key[2]; // seed folded with purpose
+  uint32_t ctr[4]; // env, episode, step, block of draws
+  uint32_t buf[4]; // the block in use
+  int left;        // unused words in buf
 };
 
 // A stream for one (seed, purpose, env, episode, step). Draws follow one another from 0.
 struct rng rng_stream(uint64_t seed, enum rng_purpose purpose, uint32_t env, uint32_t episode,
                       uint32_t step);
 uint32_t rng_u32(struct rng *r);
-double rng_uniform(struct rng *r);                        // in (0, 1)
-double rng_range(struct rng *r, double lo, double hi);    // in (lo, hi)
-double rng_normal(struct rng *r);                         // Box-Muller, two words a number
-uint32_t rng_below(struct rng *r, uint32_t n);            // 0..n-1, unbiased
+double rng_uniform(struct rng *r);                     // in (0, 1)
+double rng_range(struct rng *r, double lo, double hi); // in (lo, hi)
+double rng_normal(struct rng *r);                      // Box-Muller, two words a number
+uint32_t rng_below(struct rng *r, uint32_t n);         // 0..n-1, unbiased

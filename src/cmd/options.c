@@ -64,20 +64,21 @@ static int list_add(const struct option *o, const char *value, struct err *e) {
 
 // "A..B" or "A"
 static int read_interval(const struct option *o, const char *value, struct err *e) {
-  static const char what[] = "a range A..B of whole numbers, as in 0..4";
+  static const char what[] = "a range A..B of whole numbers";
+  static const struct scalar_note example = {.hint = "write 0..4 for five of them, 3 for one"};
   struct option_interval *v = o->target;
   char first[32];
   const char *dots = strstr(value, "..");
   size_t n = dots != NULL ? (size_t)(dots - value) : strlen(value);
   if (n >= sizeof first) {
-    return refuse_value(o, what, value, NULL, e);
+    return refuse_value(o, what, value, &example, e);
   }
   snprintf(first, sizeof first, "%.*s", (int)n, value);
   struct scalar a = {.text = first}, b = {.text = dots != NULL ? dots + 2 : first};
   struct scalar_note note;
   if (!scalar_int(&a, &v->first, &note) || !scalar_int(&b, &v->last, &note) ||
       out_of_bounds(o, v->first) || out_of_bounds(o, v->last) || v->first > v->last) {
-    return refuse_value(o, what, value, NULL, e);
+    return refuse_value(o, what, value, &example, e);
   }
   v->given = true;
   return 0;

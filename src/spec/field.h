@@ -20,8 +20,8 @@ extern const int nspec_field;
 
 enum { SPEC_KEY_MAX = 64 }; // characters of a path
 
-const struct field *field_find(const char *path);  // NULL: no such field
-bool field_is_group(const char *path);             // "learn", "learn.actor"
+const struct field *field_find(const char *path); // NULL: no such field
+bool field_is_group(const char *path);            // "learn", "learn.actor"
 // "a whole number from 1 to 512 steps": what a value must be, for messages and the help.
 const char *field_expects(const struct field *f, char *buf, size_t size);
 // The value in s as it would stand in a YAML file.
@@ -34,7 +34,8 @@ int field_set(const struct field *f, struct spec *s, struct arena *a, const stru
 int field_set_list(const struct field *f, struct spec *s, const struct scalar *items, int n,
                    const char *place, struct err *e);
 
-// "unknown key 'x' (did you mean 'y'?)", or where a key of that name belongs, or what the group has.
+// "unknown key 'x' (did you mean 'y'?)", or where a key of that name belongs, or what the group
+// has.
 int field_unknown(const char *path, struct err *e);
 
 // Word i of "a|b|c", or NULL.

@@ -1,11 +1,12 @@
 // One value as it stands in a spec or on the command line, turned into a number or a truth value by
-// rules that hold everywhere: decimal only, a point and no comma, no infinities, true and false only.
+// rules that hold everywhere: decimal only, a point and no comma, no infinities, true and false
+// only.
 #pragma once
 #include <stdbool.h>
 
 struct scalar {
   const char *text;
-  bool quoted;       // stood in quotes: a string, never a number
+  bool quoted; // stood in quotes: a string, never a number
 };
 
 struct scalar_note {

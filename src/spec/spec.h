@@ -41,9 +41,9 @@ int spec_read(struct spec *s, struct arena *a, const char *name, struct err *e);
 // One --set "path=value": the same parser and bounds as the file. The last one wins, but the same
 // path twice on one command line is refused by the caller (cmd).
 int spec_set(struct spec *s, struct arena *a, const char *assignment, struct err *e);
-// Bounds that involve several fields (envs a multiple of 8 and of shard, control.dt a multiple of sim.dt ...).
+// Bounds that involve several fields (envs a multiple of shard, control.dt of sim.dt ...).
 int spec_check(const struct spec *s, struct err *e);
-void spec_print(const struct spec *s, FILE *out);      // resolved YAML, every field, readable by spec_read
-void spec_help(FILE *out);                             // --help-spec
+void spec_print(const struct spec *s, FILE *out); // resolved YAML, readable by spec_read
+void spec_help(FILE *out);                        // dsim spec --fields
 // Paths whose values differ between two specs, one per line "path: a -> b"; returns the count.
 int spec_diff(const struct spec *a, const struct spec *b, char *text, size_t size);
