@@ -33,7 +33,7 @@ int cmd_plot(int argc, char **argv) {
       .about = about,
       .option = rows,
       .noption = OPTION_COUNT(rows),
-      .max_args = 16,
+      .max_args = 15,
   };
   struct err e = {0};
   if (options_parse(&line, argc, argv, &e) != 0 || line.help) {
