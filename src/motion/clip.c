@@ -144,7 +144,7 @@ static int read_frames(struct clip *c, struct arena *a, const struct robot *r, c
     bool wanted = row >= o->row_first && (o->row_last < 0 || row <= o->row_last);
     double *q = c->qpos + (size_t)c->nframe * (size_t)r->nq;
     for (int k = 0; k < n; k++) {
-      double x;
+      double x = 0;
       if (parse_cell(&x, cell[k], path, &l, &cols, k, e) != 0) {
         return e->code;
       }
