@@ -5,6 +5,9 @@
 // blend's dead side may hold NaN or infinity, its cotangent is masked by bits, never multiplied.
 #pragma once
 #include <stdint.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #ifndef LANE_WIDTH
 #define LANE_WIDTH 8
@@ -47,12 +50,16 @@ LANE realw sqrtw(realw x) {
   }
   return r;
 }
-LANE int anyw(maskw m) {
+LANE int anyw(maskw m) { // some lane's mask is set
+#if LANE_WIDTH == 8 && defined __AVX512DQ__
+  return _mm512_movepi64_mask((__m512i)m) != 0;
+#else
   int64_t any = 0;
   for (int l = 0; l < W; l++) {
     any |= m[l];
   }
   return any != 0;
+#endif
 }
 
 // SLEEF's cinz family: the same bits on every instruction set (lane_math.inl maps them)

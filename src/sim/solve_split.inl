@@ -80,11 +80,15 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
         realw x1 = u[4] + (u[2] * p[0] - u[0] * p[2]);
         realw n = maxw(bn - c[CAN] * x2, splat(0));
         realw t0 = (b0 - c[CAT] * x0) - c[CH0] * n, t1 = (b1 - c[CAT] * x1) - c[CH1] * n;
-        realw tt = t0 * t0 + t1 * t1;
-        realw inv = 1. / sqrtw(maxw(tt, splat(1e-280)));
-        realw sc = minw(mu[i] * n * inv, splat(1));
+        // root and division only where some lane slides: they are half of a sticking visit's
+        // latency
+        realw lim = mu[i] * n, tt = t0 * t0 + t1 * t1, inv = splat(0), sc = splat(1);
+        maskw sliding = tt > lim * lim;
+        if (anyw(sliding)) {
+          inv = maskedw(sliding, 1. / sqrtw(maxw(tt, splat(1e-280))));
+          sc = selectw(sliding, lim * inv, sc);
+        }
         realw N0 = t0 * sc, N1 = t1 * sc;
-        maskw sliding = sc < 1.;
         kink_note(w, n > 0.);
         kink_note(w, sliding & (n > 0.));
         realw d0 = N0 - Q0, d1 = N1 - Q1, d2 = n - Q2;
@@ -94,7 +98,6 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
         for (int k = 0; k < 6; k++) {
           u[k] = (u[k] + K[3 * k + 2] * d2) + (K[3 * k] * d0 + K[3 * k + 1] * d1);
         }
-        inv = maskedw(sliding, inv);
         h[VQ] = N0;
         h[VQ + 1] = N1;
         h[VQ + 2] = n;
