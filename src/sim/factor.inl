@@ -4,13 +4,15 @@
 // inner loop walks contiguous memory. Rows up to FACTOR_ROW stay in registers, unrolled by length.
 
 #define FACTOR_ROW 16
+// clang-format off
 #define FACTOR_DISPATCH(n, CALL, GENERIC)                                                          \
   switch (n) {                                                                                     \
-    CALL(1)                                                                                        \
-    CALL(2)                                                                                        \
-    CALL(3) CALL(4) CALL(5) CALL(6) CALL(7) CALL(8) CALL(9) CALL(10) CALL(11) CALL(12) CALL(13)    \
-        CALL(14) CALL(15) CALL(16) default : GENERIC;                                              \
+    CALL(1) CALL(2) CALL(3) CALL(4) CALL(5) CALL(6) CALL(7) CALL(8)                                \
+    CALL(9) CALL(10) CALL(11) CALL(12) CALL(13) CALL(14) CALL(15) CALL(16)                         \
+  default:                                                                                         \
+    GENERIC;                                                                                       \
   }
+// clang-format on
 
 // row i of L, left-looking: gathers from all descendants
 LANE void factor_row(const int len, const struct sim_model *m, struct sim_work *w, int i) {
