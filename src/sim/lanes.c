@@ -16,6 +16,7 @@
 #include "sim/solve_published.inl"
 #include "sim/step.inl"
 #include "sim/probe.inl"
+#include "sim/stage_check.inl"
 
 #define LANE_TEXT_(x) #x
 #define LANE_TEXT(x)  LANE_TEXT_(x)
@@ -26,8 +27,11 @@ const struct sim_kernels LANE_NAME(sim_kernels) = {
     .width = LANE_WIDTH,
     .step_fwd = step_fwd,
     .step_bwd = step_bwd,
+    .substeps_fwd = substeps_fwd,
+    .substeps_bwd = substeps_bwd,
     .contacts = contacts,
     .points_fwd = points_fwd,
     .points_bwd = points_bwd,
     .probe = probe,
+    .stage = stage_call,
 };

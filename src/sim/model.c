@@ -346,6 +346,14 @@ struct sim_contact_info sim_contact(const struct sim_model *m, int k) {
   return (struct sim_contact_info){.geom = c->geom, .body = c->body, .link = c->link};
 }
 
+int sim_nclink(const struct sim_model *m) {
+  return m->nclink;
+}
+struct sim_clink_info sim_clink(const struct sim_model *m, int f) {
+  const struct sim_contact_link *c = &m->clink[f];
+  return (struct sim_clink_info){.link = c->link, .first = c->first, .count = c->count};
+}
+
 struct sim_work *sim_work_new(struct arena *a, const struct sim_model *m, int width) {
   struct sim_work *w = ARENA_NEW(a, struct sim_work, 1);
 #define X(name, inner, count)                                                                      \

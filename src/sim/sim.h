@@ -52,6 +52,13 @@ struct sim_contact_info {
 int sim_ncontact(const struct sim_model *m);
 struct sim_contact_info sim_contact(const struct sim_model *m, int k);
 
+// Links with candidates, and the run of candidates that each has.
+struct sim_clink_info {
+  int link, first, count;
+};
+int sim_nclink(const struct sim_model *m);
+struct sim_clink_info sim_clink(const struct sim_model *m, int f);
+
 // Per-lane parameters, one slab of sim_nparam(m) numbers per lane; its gradient has the same
 // layout.
 struct sim_param_block {
@@ -81,6 +88,8 @@ struct sim_probe {
 // (row, column) of the packed entries of mass, in order; returns their number. Arrays may be NULL.
 int sim_mass_entries(const struct sim_model *m, int *row, int *col);
 
+struct sim_stage_call;
+
 struct sim_kernels {
   const char *isa; // "v2" (SSE4), "v3" (AVX2), "v4" (AVX-512), "w1" (width-1 reference), "arm"
   int width;
@@ -94,6 +103,15 @@ struct sim_kernels {
   void (*step_bwd)(const struct sim_model *m, struct sim_work *w, double *dq, double *dv,
                    double *dctrl, double *dparam, const double *trail, const double *ctrl,
                    const double *param);
+
+  // The same for substeps first .. end - 1 of a control step; trail is the whole step's. load, if
+  // not NULL: normal force (N) per contact link, (substeps, sim_nclink, W).
+  void (*substeps_fwd)(const struct sim_model *m, struct sim_work *w, double *qpos, double *qvel,
+                       double *trail, double *load, const double *ctrl, const double *param,
+                       int first, int end);
+  void (*substeps_bwd)(const struct sim_model *m, struct sim_work *w, double *dq, double *dv,
+                       double *dctrl, double *dparam, const double *trail, const double *ctrl,
+                       const double *param, int first, int end);
 
   // After step_fwd, of its last substep: per contact candidate the normal force (N) and the
   // signed height above the floor (m, negative inside). (ncontact, W) each; either may be NULL.
@@ -110,6 +128,9 @@ struct sim_kernels {
 
   void (*probe)(const struct sim_model *m, struct sim_work *w, struct sim_probe *out,
                 const double *qpos, const double *qvel, const double *ctrl, const double *param);
+
+  // One stage alone and its adjoint, for gradient checks (sim/stage_check.h).
+  void (*stage)(const struct sim_model *m, struct sim_work *w, struct sim_stage_call *c);
 };
 
 // The best build this processor runs; DSIM_ISA=v2|v3|v4|w1 overrides. An unknown or unsupported

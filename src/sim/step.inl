@@ -158,12 +158,24 @@ LANE void denormals_off(void) {
 #endif
 }
 
-static void step_fwd(const struct sim_model *m, struct sim_work *w, double *qpos, double *qvel,
-                     double *trail, const double *ctrl, const double *param) {
-  realw *q = (realw *)qpos, *v = (realw *)qvel, *save = (realw *)trail;
+// normal force (N) on each contact link in the substep just evaluated
+static void link_loads(const struct sim_model *m, const struct sim_work *w, realw *load) {
+  for (int f = 0; f < m->nclink; f++) {
+    load[f] = splat(0);
+  }
+  for (int slot = 0; slot < w->nslot; slot++) {
+    load[w->act[w->slot_act[slot]]] += w->Q[w->slot_cand[slot]][2] / m->opt.dt;
+  }
+}
+
+static void substeps_fwd(const struct sim_model *m, struct sim_work *w, double *qpos, double *qvel,
+                         double *trail, double *load, const double *ctrl, const double *param,
+                         int first, int end) {
+  realw *q = (realw *)qpos, *v = (realw *)qvel;
   denormals_off();
-  for (int s = 0; s < m->opt.substeps; s++) {
-    if (save) {
+  for (int s = first; s < end; s++) {
+    if (trail) {
+      realw *save = (realw *)trail + s * (m->nq + m->nv);
       for (int i = 0; i < m->nq; i++) {
         *save++ = q[i];
       }
@@ -172,20 +184,34 @@ static void step_fwd(const struct sim_model *m, struct sim_work *w, double *qpos
       }
     }
     substep_eval(m, w, q, v, (const realw *)ctrl, (const realw *)param);
+    if (load) {
+      link_loads(m, w, (realw *)load + s * m->nclink);
+    }
     substep_advance(m, w, q, v);
   }
 }
 
-static void step_bwd(const struct sim_model *m, struct sim_work *w, double *dq, double *dv,
-                     double *dctrl, double *dparam, const double *trail, const double *ctrl,
-                     const double *param) {
+static void substeps_bwd(const struct sim_model *m, struct sim_work *w, double *dq, double *dv,
+                         double *dctrl, double *dparam, const double *trail, const double *ctrl,
+                         const double *param, int first, int end) {
   denormals_off();
-  for (int s = m->opt.substeps - 1; s >= 0; s--) {
+  for (int s = end - 1; s >= first; s--) {
     const realw *q = (const realw *)trail + s * (m->nq + m->nv);
     substep_eval(m, w, q, q + m->nq, (const realw *)ctrl, (const realw *)param);
     substep_bwd(m, w, (realw *)dq, (realw *)dv, (realw *)dctrl, (realw *)dparam,
                 (const realw *)ctrl, (const realw *)param);
   }
+}
+
+static void step_fwd(const struct sim_model *m, struct sim_work *w, double *qpos, double *qvel,
+                     double *trail, const double *ctrl, const double *param) {
+  substeps_fwd(m, w, qpos, qvel, trail, NULL, ctrl, param, 0, m->opt.substeps);
+}
+
+static void step_bwd(const struct sim_model *m, struct sim_work *w, double *dq, double *dv,
+                     double *dctrl, double *dparam, const double *trail, const double *ctrl,
+                     const double *param) {
+  substeps_bwd(m, w, dq, dv, dctrl, dparam, trail, ctrl, param, 0, m->opt.substeps);
 }
 
 static void contacts(const struct sim_model *m, const struct sim_work *w, double *force,
