@@ -380,6 +380,45 @@ static void poses_all_bodies(void **state) {
   assert_float_equal(feet_height(r, &feet, m.xpos, m.xmat), 0, 1e-9);
 }
 
+// A robot without a free root: columns are its joints, nothing is shifted, and dz has no meaning.
+static void robots_without_a_free_root(void **state) {
+  (void)state;
+  struct arena *a = &scene.arena;
+  struct robot hopper;
+  struct err e = {0};
+  if (robot_load(&hopper, a, "robots/hopper.xml", false, &e) != 0) {
+    fail_msg("%s", e.text);
+  }
+  char text[4096] = "";
+  for (int k = 0; k < 11; k++) {
+    for (int i = 0; i < hopper.nq; i++) {
+      sprintf(text + strlen(text), "%g%s", i == 0 ? 0.5 + 0.01 * k : 0.1 * i,
+              i + 1 < hopper.nq ? "," : "\n");
+    }
+  }
+  const char *path = scene_text("hopper.csv", text);
+  struct clip c;
+  struct clip_options opt = AT_30;
+  opt.fps = 50;
+  if (clip_read(&c, a, &hopper, path, &opt, &e) != 0) {
+    fail_msg("%s", e.text);
+  }
+  struct lint l;
+  lint_clip(&l, &hopper, &c);
+  assert_int_equal(l.nerror, 0);
+  struct motion m;
+  assert_int_equal(motion_build(&m, a, &hopper, &c, "hop", 0.02, &e), 0);
+  assert_int_equal(m.nframe, 11);
+  for (int k = 0; k < 11; k++) {
+    assert_float_equal(m.qpos[k * m.nq], 0.5 + 0.01 * k, 1e-12);
+    assert_float_equal(m.qvel[k * m.nv], 0.5, 1e-12);
+    assert_float_equal(m.qvel[k * m.nv + 3], 0, 1e-12);
+  }
+  opt.dz = 0.1;
+  assert_int_equal(clip_read(&c, a, &hopper, path, &opt, &e), EXIT_USAGE);
+  assert_non_null(strstr(e.text, "no free root"));
+}
+
 // ---- finding
 
 static void loads_clips_sidecars_and_nothing_else(void **state) {
@@ -431,6 +470,7 @@ int main(void) {
       cmocka_unit_test_setup(turns_at_a_constant_rate, scene_reset),
       cmocka_unit_test_setup(turning_speed_is_in_body_axes, scene_reset),
       cmocka_unit_test_setup(poses_all_bodies, scene_reset),
+      cmocka_unit_test_setup(robots_without_a_free_root, scene_reset),
       cmocka_unit_test_setup(loads_clips_sidecars_and_nothing_else, scene_reset),
   };
   return cmocka_run_group_tests(tests, scene_open, scene_close);
