@@ -1,0 +1,316 @@
+// Gradients through a window of environments on the G1 in contact with the floor: the way back in
+// double, against central differences in actions; then the whole loss, float networks included,
+// along directions of the policy's weights. Episodes end inside the window.
+#include "base/file.h"
+#include "learn/gemm.h"
+#include "learn/shac.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { E = 16, N = 12 };
+
+struct scene {
+  struct arena arena;
+  struct spec spec;
+  struct world world;
+  struct shac shac;
+  double *state; // of the environments before the window
+  int32_t *counter;
+};
+
+static void remember(struct scene *s) {
+  memcpy(s->state, s->shac.rollout.state, sizeof(double) * s->shac.rollout.nstate);
+  memcpy(s->counter, s->shac.rollout.counter, sizeof(int32_t) * s->shac.rollout.ncounter);
+}
+static void restore(struct scene *s) {
+  memcpy(s->shac.rollout.state, s->state, sizeof(double) * s->shac.rollout.nstate);
+  memcpy(s->shac.rollout.counter, s->counter, sizeof(int32_t) * s->shac.rollout.ncounter);
+}
+
+static struct scene *scene_new(double observation_noise) {
+  struct scene *s = calloc(1, sizeof *s);
+  struct err e = {0};
+  arena_init(&s->arena);
+  spec_default(&s->spec);
+  struct spec *p = &s->spec;
+  p->robot = "robots/g1.xml";
+  p->motion = "motions/walk.csv.gz";
+  p->envs = E;
+  p->horizon = N;
+  p->shard = 8;
+  p->threads = 1;
+  p->actor_layers = (struct spec_ints){.n = 2, .v = {24, 16}};
+  p->critic_layers = (struct spec_ints){.n = 1, .v = {16}};
+  p->observation_noise = observation_noise;
+  p->seed = 6;
+  p->terminate_root = 0.05; // so close that some episodes fail within the window
+  if (world_open(&s->world, &s->arena, p, &e)) {
+    fail_msg("%s", e.text);
+  }
+  shac_new(&s->shac, &s->arena, &s->world);
+  s->state = ARENA_NEW(&s->arena, double, s->shac.rollout.nstate);
+  s->counter = ARENA_NEW(&s->arena, int32_t, s->shac.rollout.ncounter);
+  // some environments near the clip's end, so that truncation is among the ends
+  struct rollout *r = &s->shac.rollout;
+  for (int e1 = 0; e1 < E; e1 += 5) {
+    struct lane_group *g = &r->group[e1 / r->W];
+    int l = e1 % r->W, frame = s->world.motion.nframe - 5 - e1 / 5;
+    g->frame[l] = frame;
+    for (int i = 0; i < r->nq; i++) {
+      g->qpos[i * r->W + l] = s->world.motion.qpos[frame * r->nq + i];
+    }
+    for (int i = 0; i < r->nv; i++) {
+      g->qvel[i * r->W + l] = s->world.motion.qvel[frame * r->nv + i];
+    }
+  }
+  remember(s);
+  return s;
+}
+
+static void scene_free(struct scene *s) {
+  arena_release(&s->arena);
+  free(s);
+}
+
+// ---- the environment alone, in double
+
+// An open-loop window: L = sum of w[t][e] * reward + c . obs of the states reached where an episode
+// is truncated and at the window's end.
+struct open_loop {
+  struct scene *s;
+  double *action; // (N, E, nu)
+  double *w;      // (N, E)
+  double *c;      // (nobs)
+  double *obs;    // (nobs, W) scratch
+  unsigned char end[N * E];
+};
+
+static bool bootstraps(const struct rollout *r, int t, int e) {
+  int end = r->end[t * r->E + e];
+  return end == TRACK_TRUNCATED || (t == r->N - 1 && end == TRACK_RUNS);
+}
+
+static double open_loop_loss(struct open_loop *o) {
+  struct rollout *r = &o->s->shac.rollout;
+  struct rollout_work *w = o->s->shac.work[0].rollout;
+  restore(o->s);
+  double loss = 0;
+  for (int t = 0; t < N; t++) {
+    for (int g = 0; g < r->ngroup; g++) {
+      struct lane_step *p = &r->step[t * r->ngroup + g];
+      for (int l = 0; l < r->W; l++) {
+        for (int j = 0; j < r->nu; j++) {
+          p->action[j * r->W + l] = o->action[(t * E + g * r->W + l) * r->nu + j];
+        }
+      }
+      rollout_advance(r, w, &o->s->shac.norm, t, g);
+      int reached[SIM_WIDTH];
+      for (int l = 0; l < r->W; l++) {
+        reached[l] = p->frame[l] + 1;
+      }
+      r->world->task->obs_fwd(&r->world->track, w->task, w->sim, o->obs, p->after,
+                              p->after + r->nq * r->W, reached);
+      for (int l = 0; l < r->W; l++) {
+        int e = g * r->W + l;
+        loss += o->w[t * E + e] * r->reward[t * E + e];
+        for (int i = 0; i < r->nobs && bootstraps(r, t, e); i++) {
+          loss += o->c[i] * o->obs[i * r->W + l];
+        }
+      }
+    }
+  }
+  return loss;
+}
+
+static void open_loop_gradient(struct open_loop *o, double *daction) {
+  struct rollout *r = &o->s->shac.rollout;
+  struct rollout_work *w = o->s->shac.work[0].rollout;
+  double dreward[SIM_WIDTH] __attribute__((aligned(64)));
+  for (int t = N - 1; t >= 0; t--) {
+    for (int g = 0; g < r->ngroup; g++) {
+      struct lane_group *group = &r->group[g];
+      for (int l = 0; l < r->W; l++) {
+        int e = g * r->W + l;
+        dreward[l] = o->w[t * E + e];
+        for (int i = 0; i < r->nobs; i++) {
+          o->obs[i * r->W + l] = bootstraps(r, t, e) ? o->c[i] : 0;
+        }
+      }
+      rollout_retreat(r, w, dreward, o->obs, t, g);
+      for (int l = 0; l < r->W; l++) {
+        for (int j = 0; j < r->nu; j++) {
+          daction[(t * E + g * r->W + l) * r->nu + j] = group->daction[j * r->W + l];
+        }
+      }
+    }
+  }
+}
+
+static void test_actions(void **state) {
+  (void)state;
+  struct scene *s = scene_new(0);
+  struct rollout *r = &s->shac.rollout;
+  struct open_loop o = {.s = s};
+  int n = N * E * r->nu;
+  o.action = ARENA_NEW(&s->arena, double, n);
+  o.w = ARENA_NEW(&s->arena, double, N *E);
+  o.c = ARENA_NEW(&s->arena, double, r->nobs);
+  o.obs = ARENA_NEW(&s->arena, double, r->nobs * r->W);
+  double *daction = ARENA_NEW(&s->arena, double, n), *at = ARENA_NEW(&s->arena, double, n);
+  double *along = ARENA_NEW(&s->arena, double, n);
+  struct rng draw = rng_stream(1, RNG_TEST, 0, 0, 0);
+  for (int i = 0; i < n; i++) {
+    at[i] = 0.3 * rng_normal(&draw);
+  }
+  for (int i = 0; i < N * E; i++) {
+    o.w[i] = rng_range(&draw, 0.5, 1);
+  }
+  for (int i = 0; i < r->nobs; i++) {
+    o.c[i] = 0.1 * rng_normal(&draw);
+  }
+  memcpy(o.action, at, sizeof(double) * (size_t)n);
+  open_loop_loss(&o);
+  memcpy(o.end, r->end, sizeof o.end);
+  open_loop_gradient(&o, daction);
+  int failed = 0, truncated = 0;
+  for (int i = 0; i < N * E; i++) {
+    failed += o.end[i] == TRACK_FAILED;
+    truncated += o.end[i] == TRACK_TRUNCATED;
+  }
+  assert_true(failed > 0 && truncated > 0);
+
+  // directions: all actions at once, and those of single steps
+  double worst = 0;
+  int kinks = 0;
+  for (int k = -3; k < N; k++) {
+    double slope = 0, fd[2];
+    for (int i = 0; i < n; i++) {
+      along[i] = k < 0 || i / (E * r->nu) == k ? rng_normal(&draw) : 0;
+      slope += along[i] * daction[i];
+    }
+    for (int half = 0; half < 2; half++) {
+      double loss[2], h = half ? 5e-7 : 1e-6;
+      for (int side = 0; side < 2; side++) {
+        for (int i = 0; i < n; i++) {
+          o.action[i] = at[i] + (side ? h : -h) * along[i];
+        }
+        loss[side] = open_loop_loss(&o);
+        assert_memory_equal(o.end, r->end, sizeof o.end);
+      }
+      fd[half] = (loss[1] - loss[0]) / (2 * h);
+    }
+    assert_true(fabs(slope) > 1e-3);
+    // a contact's cone edge or a clamp within the step: differences do not agree with themselves
+    if (fabs(fd[1] - fd[0]) > 1e-6 * fabs(fd[1])) {
+      kinks++;
+      continue;
+    }
+    worst = fmax(worst, fabs(fd[1] - slope) / fabs(fd[1]));
+  }
+  print_message("open loop: %d failures, %d truncations, worst relative error %.1e, %d kinks\n",
+                failed, truncated, worst, kinks);
+  assert_true(worst < 1e-6);
+  assert_true(kinks <= 3);
+  scene_free(s);
+}
+
+// ---- the whole loss
+
+static double whole_loss(struct scene *s) {
+  restore(s);
+  shac_rollout(&s->shac);
+  double sum = 0;
+  for (int e = 0; e < E; e++) {
+    sum += s->shac.loss[e];
+  }
+  return sum;
+}
+
+// Floats limit the differences: the step is large enough for round-off, small enough for curvature.
+static void check_weights(double observation_noise) {
+  struct scene *s = scene_new(observation_noise);
+  struct shac *k = &s->shac;
+  // a policy whose observations matter, and a critic whose gradient does
+  struct rng draw = rng_stream(2, RNG_TEST, 0, 0, 0);
+  for (size_t i = k->actor.weight[2]; i < k->actor.bias[2]; i++) {
+    k->param[i] *= 5;
+  }
+  for (size_t i = 0; i < k->critic.nparam; i++) {
+    k->critic.param[i] += (float)rng_range(&draw, -0.05, 0.05);
+  }
+  float *at = ARENA_NEW(&s->arena, float, k->nactor);
+  double *along = ARENA_NEW(&s->arena, double, k->nactor);
+  memcpy(at, k->param, sizeof(float) * k->nactor);
+  whole_loss(s);
+  unsigned char end[N * E];
+  memcpy(end, k->rollout.end, sizeof end);
+  shac_gradient(k, 1);
+  // whole slab, each layer's weights, log sigma
+  double whole = 0;
+  int kinks = 0;
+  for (int part = 0; part < 5; part++) {
+    bool layer = part > 0 && part < 4;
+    size_t first = layer ? k->actor.weight[part - 1] : part ? k->actor.nparam : 0;
+    size_t last = layer ? k->actor.bias[part - 1] : k->nactor;
+    // half random, half along the gradient itself, so that the slope is not small by chance
+    double norm = 0, size = sqrt((double)(last - first));
+    for (size_t i = 0; i < k->nactor; i++) {
+      along[i] = i >= first && i < last ? (double)k->grad[0][i] : 0;
+      norm += along[i] * along[i];
+    }
+    norm = sqrt(norm);
+    for (size_t i = first; i < last; i++) {
+      along[i] = along[i] / norm + rng_normal(&draw) / size;
+    }
+    double slope[2] = {0}, fd[2];
+    for (int half = 0; half < 2; half++) {
+      double loss[2], h = half ? 1e-4 : 2e-4;
+      for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; i < k->nactor; i++) {
+          k->param[i] = (float)((double)at[i] + (side ? h : -h) * along[i]);
+          // the step as floats have it
+          slope[half] += (side ? 1 : -1) * (double)k->param[i] * (double)k->grad[0][i] / (2 * h);
+        }
+        loss[side] = whole_loss(s);
+        assert_memory_equal(end, k->rollout.end, sizeof end);
+      }
+      fd[half] = (loss[1] - loss[0]) / (2 * h);
+    }
+    memcpy(k->param, at, sizeof(float) * k->nactor);
+    whole = part == 0 ? fabs(slope[1]) : whole;
+    print_message("part %d: slope % .6e, differences % .6e % .6e\n", part, slope[1], fd[0], fd[1]);
+    assert_true(fabs(slope[1]) > 1e-3 * whole && whole > 1);
+    if (fabs(fd[1] - fd[0]) > 1e-2 * fabs(fd[1])) {
+      kinks++;
+      continue;
+    }
+    assert_true(fabs(fd[1] - slope[1]) < 1e-3 * fabs(fd[1]) + 1e-5 * whole);
+  }
+  assert_true(kinks <= 1);
+  scene_free(s);
+}
+static void test_weights(void **state) {
+  (void)state;
+  check_weights(0);
+}
+static void test_weights_with_noise(void **state) {
+  (void)state;
+  check_weights(0.5);
+}
+
+int main(void) {
+  gemm_start();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_actions),
+      cmocka_unit_test(test_weights),
+      cmocka_unit_test(test_weights_with_noise),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
