@@ -11,6 +11,7 @@ const struct command commands[] = {
     {"render", cmd_render, "film strip and moving picture of a policy"},
     {"plot", cmd_plot, "results to figures: learning curves, tracking errors, film strips"},
     {"bench", cmd_bench, "time the simulator against MuJoCo, and training"},
+    {"gradcheck", cmd_gradcheck, "check the simulator's gradients against central differences"},
     {"motion", cmd_motion, "check, import and make motion clips"},
     {"spec", cmd_spec, "print the resolved spec, or list every field"},
     {"help", cmd_help, "this text, or help on a command"},

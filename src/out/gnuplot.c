@@ -40,19 +40,23 @@ int gnuplot_run(const char *script, const char *out, const struct gnuplot_var *v
   arena_init(&a);
   const char *dot = strrchr(out, '.');
   BUG_IF(!dot);
-  char path[4096];
-  snprintf(path, sizeof path, "%s/plots/%s.gp", dsim_home(), script);
-  if (!file_exists(path)) {
+  char name[256];
+  snprintf(name, sizeof name, "plots/%s.gp", script);
+  const char *found = file_find(&a, name);
+  if (!found) {
     arena_release(&a);
-    return err_set(e, EXIT_USAGE, "%s: no such gnuplot script", path);
+    return err_set(e, EXIT_USAGE, "%s/%s: no such gnuplot script", dsim_home(), name);
   }
+  char *path = arena_strdup(&a, found), *home = arena_strdup(&a, found);
+  size_t nhome = strlen(found) - strlen(name);
+  strcpy(home + (nhome ? nhome - 1 : 0), nhome ? "" : ".");
 
   // -d: the user's own start-up files must not change a figure
   char **argv = ARENA_NEW(&a, char *, 2 * (n + 3) + 4);
   int argc = 0;
   argv[argc++] = arena_strdup(&a, "gnuplot");
   argv[argc++] = arena_strdup(&a, "-d");
-  const struct gnuplot_var own[3] = {{"home", dsim_home()}, {"out", out}, {"ext", dot + 1}};
+  const struct gnuplot_var own[3] = {{"home", home}, {"out", out}, {"ext", dot + 1}};
   for (int i = 0; i < n + 3; i++) {
     const struct gnuplot_var *v = i < 3 ? &own[i] : &vars[i - 3];
     argv[argc++] = arena_strdup(&a, "-e");
