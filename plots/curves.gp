@@ -10,7 +10,7 @@ height = 110 + 22 * rows_of_key + 210 * nshown
 load home."/plots/style.gp"
 
 axis_name(c) = c eq "reward"     ? "reward per step" :\
-               c eq "episode_s"  ? "training episode (s)" :\
+               c eq "episode_s"  ? "episode (s), random start" :\
                c eq "survival"   ? "evaluation: share survived" :\
                c eq "e_track_cm" ? "E_track, body error (cm)" :\
                c eq "failures"   ? "failures per 1000 steps" : c

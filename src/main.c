@@ -12,6 +12,7 @@ const struct command commands[] = {
     {"plot", cmd_plot, "results to figures: learning curves, tracking errors, film strips"},
     {"bench", cmd_bench, "time the simulator against MuJoCo, and training"},
     {"gradcheck", cmd_gradcheck, "check the simulator's gradients against central differences"},
+    {"export", cmd_export, "policy as an ONNX file for a controller"},
     {"motion", cmd_motion, "check, import and make motion clips"},
     {"spec", cmd_spec, "print the resolved spec, or list every field"},
     {"help", cmd_help, "this text, or help on a command"},

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NBIN = 240, MAX_SEEDS = 64 };
+enum { NBIN = 120, MAX_SEEDS = 64 };
 
 // what is drawn, and the column of progress.csv that holds it
 static const struct quantity {
