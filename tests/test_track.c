@@ -258,58 +258,6 @@ static void test_reward_of_perfection(void **state) {
 
 // ---- adjoints
 
-// All lanes' states moved by h along one direction: 0 .. nv-1 positions, nv .. 2 nv-1 velocities.
-static void move_state(double *qpos, double *qvel, const struct scene *s, int dir, double h) {
-  memcpy(qpos, s->qpos, sizeof *qpos * g1.nq * LANES);
-  memcpy(qvel, s->qvel, sizeof *qvel * g1.nv * LANES);
-  for (int l = 0; l < LANES; l++) {
-    double q[64], move[64] = {0};
-    if (dir >= g1.nv) {
-      qvel[(dir - g1.nv) * LANES + l] += h;
-      continue;
-    }
-    lanes_get(q, qpos, g1.nq, l);
-    move[dir] = h;
-    robot_integrate(&g1, q, move);
-    lanes_set(qpos, q, g1.nq, l);
-  }
-}
-
-// four-point central differences: error of order h^4
-static const double fd_step = 1e-3;
-static const double fd_at[4] = {-2, -1, 1, 2},
-                    fd_weight[4] = {1. / 12, -8. / 12, 8. / 12, -1. / 12};
-
-// Compares n components of a gradient, (n, LANES) each, relative to the larger of the gradient's
-// largest component and floor.
-static void compare_gradient(const char *what, const double *got, const double *want, int n,
-                             double floor) {
-  int same = 0, used = 0;
-  for (int l = 0; l < LANES; l++) {
-    double scale = floor, worst = 0;
-    for (int i = 0; i < n; i++) {
-      scale = fmax(scale, fabs(want[i * LANES + l]));
-    }
-    for (int i = 0; i < n; i++) {
-      double g = got[i * LANES + l], w = want[i * LANES + l];
-      if (!isfinite(g)) {
-        fail_msg("%s: component %d of lane %d is %g", what, i, l, g);
-      }
-      worst = fmax(worst, fabs(g - w) / scale);
-      used += g != 0;
-      same += g != 0 && g == w;
-    }
-    if (getenv("TRACK_TEST_VERBOSE")) {
-      print_message("%-16s lane %d: largest %.3g, error %.1e\n", what, l, scale, worst);
-    }
-    if (worst > 1e-7) {
-      fail_msg("%s, lane %d: relative error %g", what, l, worst);
-    }
-  }
-  // differences compared with themselves would agree everywhere
-  assert_true(used == 0 || same < used);
-}
-
 static void check_observation_adjoint(enum spec_observation set) {
   struct scene *s = scene_new(set, 0.3);
   int nobs = s->t.nobs, nv = g1.nv;

@@ -11,7 +11,8 @@ enum spec_integrator { INTEGRATOR_MOREAU, INTEGRATOR_EULER };
 enum spec_contact_model { CONTACT_SMOOTHED };
 enum spec_contact_step { CONTACT_STEP_SPLIT, CONTACT_STEP_PUBLISHED };
 enum spec_observation { OBSERVATION_COMPACT, OBSERVATION_PAPER };
-enum spec_reward { REWARD_EXPONENTIAL };
+enum spec_reward { REWARD_EXPONENTIAL, REWARD_ADD };
+enum spec_residual { RESIDUAL_COMPACT, RESIDUAL_PAPER };
 
 struct spec_ints {
   int n, v[8];

@@ -42,8 +42,8 @@ static void rot_of_axis(struct track_rot *rot, const double *u) {
   }
 }
 
-// The joints of the paper's observation: one for every body but the root, in the order of the
-// bodies; a body with several hinges has one for each, a welded body one that never turns.
+// The joints of the paper's observation and residual: one for every body but the root, in the order
+// of the bodies; a body with several hinges has one for each, a welded body one that never turns.
 static void list_rotations(struct track *t, struct arena *a) {
   const struct robot *r = t->robot;
   struct track_private *p = t->priv;
@@ -84,6 +84,11 @@ static void list_rotations(struct track *t, struct arena *a) {
   }
 }
 
+bool track_shows_rotations(const struct spec *s) {
+  return s->observation == OBSERVATION_PAPER ||
+         (s->reward == REWARD_ADD && s->add_residual == RESIDUAL_PAPER);
+}
+
 static void fill_frame(double *f, const struct track *t, int frame) {
   const struct robot *r = t->robot;
   const struct motion *mo = t->motion;
@@ -109,23 +114,59 @@ static void fill_frame(double *f, const struct track *t, int frame) {
       f[p->at[FEAT_JOINT_ROT] + 6 * i + n] = rot->fixed[n] + c * rot->c[n] + s * rot->s[n];
     }
   }
-  for (int k = 0; k < t->nkey; k++) {
-    for (int c = 0; c < 3; c++) {
+  for (int c = 0; c < 3; c++) {
+    for (int k = 0; k < t->nkey; k++) {
       f[p->at[FEAT_KEY_POS] + 3 * k + c] = x[3 * t->key[k] + c] - q[c];
     }
+    for (int b = 0; b < p->nbody; b++) {
+      f[p->at[FEAT_BODY_POS] + 3 * b + c] = x[3 * p->body[b] + c] - q[c];
+    }
+    if (p->at[FEAT_WORLD_RATE] < t->nfeat) {
+      const double *row = root_mat + 3 * c;
+      f[p->at[FEAT_WORLD_RATE] + c] = row[0] * v[3] + row[1] * v[4] + row[2] * v[5];
+    }
   }
+}
+
+// Numbers of the residual between reference and robot: what residual.inl writes.
+static void count_residual(struct track *t, struct arena *a) {
+  const struct robot *r = t->robot;
+  struct track_private *p = t->priv;
+  if (t->spec->reward != REWARD_ADD) {
+    return;
+  }
+  if (t->spec->add_residual == RESIDUAL_COMPACT) {
+    t->nres = 12 + 2 * r->nu + 3 * t->nkey;
+    return;
+  }
+  p->body = ARENA_NEW(a, int, r->nbody);
+  for (int b = 1; b < r->nbody; b++) {
+    if (r->body[b].link >= 0) {
+      p->body[p->nbody++] = b;
+    }
+  }
+  t->nres = 15 + 6 * p->nrot + 3 * p->nbody + r->nu;
 }
 
 void track_layout_features(struct track *t, struct arena *a) {
   struct track_private *p = t->priv;
   int nu = t->robot->nu;
-  if (t->spec->observation == OBSERVATION_PAPER) {
+  if (track_shows_rotations(t->spec)) {
     list_rotations(t, a);
   }
+  count_residual(t, a);
   const int size[FEAT_COUNT] = {
-      [FEAT_JOINT_POS] = nu,          [FEAT_ROOT_POS] = 3,          [FEAT_ROOT_ROT] = 6,
-      [FEAT_JOINT_ROT] = 6 * p->nrot, [FEAT_KEY_POS] = 3 * t->nkey, [FEAT_ROOT_VEL] = 3,
-      [FEAT_ROOT_RATE] = 3,           [FEAT_JOINT_VEL] = nu,        [FEAT_ROOT_QUAT] = 4,
+      [FEAT_JOINT_POS] = nu,
+      [FEAT_ROOT_POS] = 3,
+      [FEAT_ROOT_ROT] = 6,
+      [FEAT_JOINT_ROT] = 6 * p->nrot,
+      [FEAT_KEY_POS] = 3 * t->nkey,
+      [FEAT_ROOT_VEL] = 3,
+      [FEAT_ROOT_RATE] = 3,
+      [FEAT_JOINT_VEL] = nu,
+      [FEAT_ROOT_QUAT] = 4,
+      [FEAT_BODY_POS] = 3 * p->nbody,
+      [FEAT_WORLD_RATE] = p->nbody ? 3 : 0,
   };
   for (int i = 0; i < FEAT_COUNT; i++) {
     p->at[i + 1] = p->at[i] + size[i];
@@ -201,7 +242,7 @@ void track_layout_observation(struct track *t, struct arena *a) {
   // a welded joint's numbers are constants: noise there would be all that a normaliser sees
   const struct track_private *p = t->priv;
   int joint_rot = t->block[4].first;
-  for (int i = 0; i < p->nrot; i++) {
+  for (int i = 0; i < p->nrot && t->spec->observation == OBSERVATION_PAPER; i++) {
     if (p->rot[i].qadr < 0) {
       memset(t->noise + joint_rot + 6 * i, 0, 6 * sizeof *t->noise);
     }

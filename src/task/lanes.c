@@ -40,6 +40,7 @@ LANE void rotate_add(realw *du, const realw *R, const realw *dub) {
 #include "task/observe_compact.inl"
 #include "task/observe_paper.inl"
 #include "task/reward.inl"
+#include "task/residual.inl"
 
 static void obs_fwd(const struct track *t, struct track_work *tw, struct sim_work *sw, double *obs,
                     const double *qpos, const double *qvel, const int *frame) {
@@ -68,6 +69,8 @@ const struct track_kernels LANE_NAME(track_kernels) = {
     .width = W,
     .obs_fwd = obs_fwd,
     .obs_bwd = obs_bwd,
+    .residual_fwd = residual_fwd,
+    .residual_bwd = residual_bwd,
     .reward_fwd = reward_fwd,
     .reward_bwd = reward_bwd,
 };

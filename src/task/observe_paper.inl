@@ -6,6 +6,53 @@
 //
 // qvel's angular velocity is in body axes; the paper's is in world axes.
 
+// out (6): columns x and z of R
+LANE void columns_fwd(realw *out, const realw *R) {
+  for (int r = 0; r < 3; r++) {
+    out[r] = R[3 * r];
+    out[3 + r] = R[3 * r + 2];
+  }
+}
+// a column of R is a body axis seen from the world: dth += e x (R' dcol)
+LANE void columns_bwd(realw *dth, const realw *R, const realw *dout) {
+  realw db[3];
+  rot_tmul(db, R, dout);
+  dth[1] -= db[2];
+  dth[2] += db[1];
+  rot_tmul(db, R, dout + 3);
+  dth[0] -= db[1];
+  dth[1] += db[0];
+}
+
+// out (nrot, 6): the same of every joint's own rotation
+LANE_STAGE void joint_columns_fwd(realw *out, const struct track_private *p, const realw *q) {
+  for (int i = 0; i < p->nrot; i++) {
+    const struct track_rot *rot = &p->rot[i];
+    realw s = splat(0), c = splat(1);
+    if (rot->qadr >= 0) {
+      sincosw(q[rot->qadr], &s, &c);
+    }
+    for (int n = 0; n < 6; n++) {
+      *out++ = rot->fixed[n] + c * rot->c[n] + s * rot->s[n];
+    }
+  }
+}
+LANE_STAGE void joint_columns_bwd(realw *dq, const struct track_private *p, const realw *dout,
+                                  const realw *q) {
+  for (int i = 0; i < p->nrot; i++, dout += 6) {
+    const struct track_rot *rot = &p->rot[i];
+    if (rot->qadr < 0) {
+      continue;
+    }
+    realw s, c, sum = splat(0);
+    sincosw(q[rot->qadr], &s, &c);
+    for (int n = 0; n < 6; n++) {
+      sum += dout[n] * (c * rot->s[n] - s * rot->c[n]);
+    }
+    dq[rot->dof] += sum;
+  }
+}
+
 // obs (nobs)
 LANE_STAGE void observe_paper_fwd(const struct track *t, struct sim_work *sw, realw *obs,
                                   const realw *q, const realw *v, const int *frame) {
@@ -14,28 +61,16 @@ LANE_STAGE void observe_paper_fwd(const struct track *t, struct sim_work *sw, re
   quat_to_rot(R, q + 3);
 
   *obs++ = q[2];
-  for (int r = 0; r < 3; r++) {
-    *obs++ = R[3 * r];
-  }
-  for (int r = 0; r < 3; r++) {
-    *obs++ = R[3 * r + 2];
-  }
+  columns_fwd(obs, R);
+  obs += 6;
   for (int c = 0; c < 3; c++) {
     *obs++ = v[c];
   }
   rot_mul(obs, R, v + 3);
   obs += 3;
 
-  for (int i = 0; i < p->nrot; i++) {
-    const struct track_rot *rot = &p->rot[i];
-    realw s = splat(0), c = splat(1);
-    if (rot->qadr >= 0) {
-      sincosw(q[rot->qadr], &s, &c);
-    }
-    for (int n = 0; n < 6; n++) {
-      *obs++ = rot->fixed[n] + c * rot->c[n] + s * rot->s[n];
-    }
-  }
+  joint_columns_fwd(obs, p, q);
+  obs += 6 * p->nrot;
   for (int i = 0; i < p->nrot; i++) {
     if (p->rot[i].qadr >= 0) {
       *obs++ = v[p->rot[i].dof];
@@ -63,14 +98,8 @@ LANE_STAGE void observe_paper_bwd(const struct track *t, struct track_work *tw, 
   realw R[9], db[3];
   quat_to_rot(R, q + 3);
 
-  // a column of R is a body axis seen from the world: dth += e x (R' dcol)
   dq[2] += *dobs++;
-  rot_tmul(db, R, dobs);
-  dq[4] -= db[2];
-  dq[5] += db[1];
-  rot_tmul(db, R, dobs + 3);
-  dq[3] -= db[1];
-  dq[4] += db[0];
+  columns_bwd(dq + 3, R, dobs);
   dobs += 6;
   for (int c = 0; c < 3; c++) {
     dv[c] += *dobs++;
@@ -82,18 +111,8 @@ LANE_STAGE void observe_paper_bwd(const struct track *t, struct track_work *tw, 
   }
   dobs += 3;
 
-  for (int i = 0; i < p->nrot; i++, dobs += 6) {
-    const struct track_rot *rot = &p->rot[i];
-    if (rot->qadr < 0) {
-      continue;
-    }
-    realw s, c, sum = splat(0);
-    sincosw(q[rot->qadr], &s, &c);
-    for (int n = 0; n < 6; n++) {
-      sum += dobs[n] * (c * rot->s[n] - s * rot->c[n]);
-    }
-    dq[rot->dof] += sum;
-  }
+  joint_columns_bwd(dq, p, dobs, q);
+  dobs += 6 * p->nrot;
   for (int i = 0; i < p->nrot; i++) {
     if (p->rot[i].qadr >= 0) {
       dv[p->rot[i].dof] += *dobs++;

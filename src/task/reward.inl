@@ -27,6 +27,34 @@ LANE void quat_error(realw *e, const realw *r, const realw *q) {
   e[3] = r[0] * q[3] - r[1] * q[2] + r[2] * q[1] - r[3] * q[0];
 }
 
+// Weights of the terms. Beside a discriminator's reward only the root's position, where add.root
+// keeps what a residual of mostly joints neglects, and the action rate remain.
+struct reward_weights {
+  double joint, joint_vel, root_pos, root_rot, root_vel, key, action_rate;
+};
+LANE struct reward_weights reward_weights(const struct spec *s) {
+  if (s->reward == REWARD_ADD) {
+    return (struct reward_weights){.root_pos = s->add_root, .action_rate = s->reward_action_rate};
+  }
+  return (struct reward_weights){
+      .joint = s->reward_joint,
+      .joint_vel = s->reward_joint_vel,
+      .root_pos = s->reward_root_pos,
+      .root_rot = s->reward_root_rot,
+      .root_vel = s->reward_root_vel,
+      .key = s->reward_key,
+      .action_rate = s->reward_action_rate,
+  };
+}
+
+// the reference's features of the lanes' own frames, but for rotations as numbers
+LANE void gather_reference(struct track_work *tw, const struct track *t, const int *frame) {
+  const struct track_private *p = t->priv;
+  int key = p->at[FEAT_KEY_POS];
+  gather(tw->feat, t, frame, 0, 0, p->at[FEAT_ROOT_ROT]);
+  gather(tw->feat + key * W, t, frame, 0, key, p->at[FEAT_BODY_POS] - key);
+}
+
 // What both twins need: the lanes' reference frame, and errors of the root and of the key bodies.
 struct reward_error {
   const realw *joint, *joint_vel; // reference, joint positions minus the default pose
@@ -38,8 +66,7 @@ LANE_STAGE void reward_errors(struct reward_error *e, const struct track *t, str
                               const int *frame) {
   const struct track_private *p = t->priv;
   int root = p->at[FEAT_ROOT_POS], key = p->at[FEAT_KEY_POS];
-  gather(tw->feat, t, frame, 0, 0, root + 3);
-  gather(tw->feat + key * W, t, frame, 0, key, p->at[FEAT_COUNT] - key);
+  gather_reference(tw, t, frame);
   LANE_NAME(sim_kernels).points_fwd(t->model, sw, tw->key, (const double *)q, t->key, t->nkey);
 
   const realw *feat = (const realw *)tw->feat, *vel = feat + p->at[FEAT_ROOT_VEL];
@@ -77,11 +104,11 @@ static void reward_fwd(const struct track *t, struct track_work *tw, struct sim_
                        const double *action, const double *prev_action, const int *frame,
                        const int *first) {
   const struct track_private *p = t->priv;
-  const struct spec *s = t->spec;
+  struct reward_weights w = reward_weights(t->spec);
   const realw *q = (const realw *)qpos, *v = (const realw *)qvel;
   const realw *a = (const realw *)action, *b = (const realw *)prev_action;
   int nu = t->robot->nu;
-  double tail = s->reward_tail;
+  double tail = t->spec->reward_tail;
   struct reward_error e;
   reward_errors(&e, t, tw, sw, q, v, frame);
 
@@ -99,12 +126,12 @@ static void reward_fwd(const struct track *t, struct track_work *tw, struct sim_
   double mean = 1.0 / nu;
   rate_sq = maskedw(has_previous(first), rate_sq * mean);
 
-  realw r = s->reward_joint * mean * joint + s->reward_joint_vel * mean * joint_vel;
-  r += s->reward_root_pos * score(k_root * e.pos_sq, tail);
-  r += s->reward_root_rot * score(k_rot * e.rot_sq, tail);
-  r += s->reward_root_vel * score(e.vel_sq, tail);
-  r += s->reward_key * score(k_key * e.key_sq, tail);
-  r -= s->reward_action_rate * rate_sq;
+  realw r = w.joint * mean * joint + w.joint_vel * mean * joint_vel;
+  r += w.root_pos * score(k_root * e.pos_sq, tail);
+  r += w.root_rot * score(k_rot * e.rot_sq, tail);
+  r += w.root_vel * score(e.vel_sq, tail);
+  r += w.key * score(k_key * e.key_sq, tail);
+  r -= w.action_rate * rate_sq;
   *(realw *)reward = r;
 
   if (term) {
@@ -124,19 +151,19 @@ static void reward_bwd(const struct track *t, struct track_work *tw, struct sim_
                        const double *action, const double *prev_action, const int *frame,
                        const int *first) {
   const struct track_private *p = t->priv;
-  const struct spec *s = t->spec;
+  struct reward_weights w = reward_weights(t->spec);
   const realw *q = (const realw *)qpos, *v = (const realw *)qvel;
   const realw *a = (const realw *)action, *b = (const realw *)prev_action;
   realw *dq = (realw *)dqpos, *dv = (realw *)dqvel, *da = (realw *)daction, *db = (realw *)dprev;
   realw dr = *(const realw *)dreward;
   int nu = t->robot->nu;
-  double tail = s->reward_tail, mean = 1.0 / nu;
+  double tail = t->spec->reward_tail, mean = 1.0 / nu;
   struct reward_error e;
   reward_errors(&e, t, tw, sw, q, v, frame);
 
-  realw joint = 2 * k_joint * s->reward_joint * mean * dr;
-  realw joint_vel = 2 * k_joint_vel * s->reward_joint_vel * mean * dr;
-  realw rate = maskedw(has_previous(first), -2 * s->reward_action_rate * mean * dr);
+  realw joint = 2 * k_joint * w.joint * mean * dr;
+  realw joint_vel = 2 * k_joint_vel * w.joint_vel * mean * dr;
+  realw rate = maskedw(has_previous(first), -2 * w.action_rate * mean * dr);
   for (int j = 0; j < nu; j++) {
     realw d = q[p->qadr[j]] - t->pose[j] - e.joint[j], ddof = v[p->dof[j]] - e.joint_vel[j];
     dq[p->dof[j]] += joint * score_slope(k_joint * (d * d), tail) * d;
@@ -148,9 +175,9 @@ static void reward_bwd(const struct track *t, struct track_work *tw, struct sim_
   }
 
   // q turning by dth moves the error's vector part by (w dth + vec x dth) / 2
-  realw pos = 2 * k_root * s->reward_root_pos * dr * score_slope(k_root * e.pos_sq, tail);
-  realw rot = 4 * k_rot * s->reward_root_rot * dr * score_slope(k_rot * e.rot_sq, tail) * e.quat[0];
-  realw vel = 2 * s->reward_root_vel * dr * score_slope(e.vel_sq, tail);
+  realw pos = 2 * k_root * w.root_pos * dr * score_slope(k_root * e.pos_sq, tail);
+  realw rot = 4 * k_rot * w.root_rot * dr * score_slope(k_rot * e.rot_sq, tail) * e.quat[0];
+  realw vel = 2 * w.root_vel * dr * score_slope(e.vel_sq, tail);
   for (int c = 0; c < 3; c++) {
     dq[c] += pos * e.pos[c];
     dq[3 + c] += rot * e.quat[1 + c];
@@ -158,7 +185,7 @@ static void reward_bwd(const struct track *t, struct track_work *tw, struct sim_
     dv[3 + c] += k_rate * vel * e.rate[c];
   }
 
-  realw key = 2 * k_key * s->reward_key * dr * score_slope(k_key * e.key_sq, tail);
+  realw key = 2 * k_key * w.key * dr * score_slope(k_key * e.key_sq, tail);
   const realw *x = (const realw *)tw->key;
   realw *dx = (realw *)tw->dkey;
   for (int i = 0; i < 3 * t->nkey; i++) {

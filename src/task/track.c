@@ -44,10 +44,11 @@ static int check_robot(const struct robot *r, const struct spec *s, struct err *
                      r->path, act->name, act->gain, act->bias[1], act->gear);
     }
   }
-  for (int l = 1; l < r->nlink && s->observation == OBSERVATION_PAPER; l++) {
+  for (int l = 1; l < r->nlink && track_shows_rotations(s); l++) {
     if (r->link[l].type != JOINT_HINGE) {
       return err_set(e, EXIT_USAGE,
-                     "observation: paper shows hinges only, and joint %s of %s is %s; use compact",
+                     "%s: paper shows hinges only, and joint %s of %s is %s; use compact",
+                     s->observation == OBSERVATION_PAPER ? "observation" : "add.residual",
                      r->link[l].joint_name, r->path, joint_word(r->link[l].type));
     }
   }
@@ -148,6 +149,7 @@ struct track_work *track_work_new(struct arena *a, const struct track *t, int wi
   tw->feat = ARENA_NEW(a, double, t->nfeat *width);
   tw->key = ARENA_NEW(a, double, 3 * t->nkey * width);
   tw->dkey = ARENA_NEW(a, double, 3 * t->nkey * width);
+  tw->dres = ARENA_NEW(a, double, t->nres *width);
   return tw;
 }
 

@@ -1,6 +1,7 @@
 // Motion tracking: observation, reward, termination and reset, with adjoints. Observations, resets
 // and noise are those of Bundled Contact Gradients (arXiv 2609.30951 and its project page); the
-// reward is a sum of exponentials (reward.inl).
+// reward is a sum of exponentials (reward.inl), or a discriminator judges the residual between
+// reference and robot (residual.inl; the discriminator is learn/add.h).
 //
 // Works on lanes like the simulator: arrays are (n, W). The same observation function serves every
 // simulator: a plant in MuJoCo fills lanes with its qpos, qvel and calls obs_fwd.
@@ -29,7 +30,8 @@ struct track {
   int nobs; // numbers of an observation: 849 (paper, G1) or 182 (compact, G1)
   int nblock;
   struct track_block *block;
-  int nfeat;      // reference features of one frame
+  int nres;  // numbers of the residual: 317 (paper, G1) or 85 (compact, G1); 0 unless reward is add
+  int nfeat; // reference features of one frame
   double *feat;   // (nframe, nfeat); private layout of task/
   double *pose;   // default joint positions q_default (nu), actuator order
   double *noise;  // (nobs) half-widths of the uniform noise, 0 for none; observation_noise is in
@@ -55,6 +57,13 @@ struct track_kernels {
   void (*obs_bwd)(const struct track *t, struct track_work *tw, struct sim_work *sw, double *dq,
                   double *dv, const double *dobs, const double *qpos, const double *qvel,
                   const int *frame);
+  // Residual of the state to its reference frame[W], reference minus robot: delta (nres, W).
+  void (*residual_fwd)(const struct track *t, struct track_work *tw, struct sim_work *sw,
+                       double *delta, const double *qpos, const double *qvel, const int *frame);
+  // Adds J' ddelta to dq, dv (nv, W). Recomputes what it needs.
+  void (*residual_bwd)(const struct track *t, struct track_work *tw, struct sim_work *sw,
+                       double *dq, double *dv, const double *ddelta, const double *qpos,
+                       const double *qvel, const int *frame);
   // Reward of having reached (qpos, qvel) at frame[l] by action (nu, W), the one before being
   // prev_action; first[l] != 0: no previous action, no action-rate term. reward (W); term, if not
   // NULL: (TRACK_NTERM, W) for logging.
