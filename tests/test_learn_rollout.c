@@ -34,7 +34,7 @@ static void restore(struct scene *s) {
   memcpy(s->shac.rollout.counter, s->counter, sizeof(int32_t) * s->shac.rollout.ncounter);
 }
 
-static struct scene *scene_new(double observation_noise) {
+static struct scene *scene_new_bundled(double observation_noise, int size, double sigma) {
   struct scene *s = calloc(1, sizeof *s);
   struct err e = {0};
   arena_init(&s->arena);
@@ -50,6 +50,10 @@ static struct scene *scene_new(double observation_noise) {
   p->critic_layers = (struct spec_ints){.n = 1, .v = {16}};
   p->observation_noise = observation_noise;
   p->seed = 6;
+  p->bundle_size = size;
+  p->bundle_sigma_p = sigma;
+  p->bundle_sigma_v = 2 * sigma;
+  p->bundle_force = 250;    // so low that many windows open
   p->terminate_root = 0.05; // so close that some episodes fail within the window
   if (world_open(&s->world, &s->arena, p, &e)) {
     fail_msg("%s", e.text);
@@ -72,6 +76,10 @@ static struct scene *scene_new(double observation_noise) {
   }
   remember(s);
   return s;
+}
+
+static struct scene *scene_new(double observation_noise) {
+  return scene_new_bundled(observation_noise, 1, 0);
 }
 
 static void scene_free(struct scene *s) {
@@ -102,6 +110,9 @@ static double open_loop_loss(struct open_loop *o) {
   struct rollout_work *w = o->s->shac.work[0].rollout;
   restore(o->s);
   double loss = 0;
+  for (int shard = 0; shard < r->nshard; shard++) {
+    rollout_begin(r, shard);
+  }
   for (int t = 0; t < N; t++) {
     for (int g = 0; g < r->ngroup; g++) {
       struct lane_step *p = &r->step[t * r->ngroup + g];
@@ -110,7 +121,13 @@ static double open_loop_loss(struct open_loop *o) {
           p->action[j * r->W + l] = o->action[(t * E + g * r->W + l) * r->nu + j];
         }
       }
-      rollout_advance(r, w, &o->s->shac.norm, t, g);
+    }
+    for (int shard = 0; shard < r->nshard; shard++) {
+      rollout_step(r, w, t, shard);
+    }
+    for (int g = 0; g < r->ngroup; g++) {
+      const struct lane_step *p = &r->step[t * r->ngroup + g];
+      rollout_reach(r, w, &o->s->shac.norm, t, g);
       int reached[SIM_WIDTH];
       for (int l = 0; l < r->W; l++) {
         reached[l] = p->frame[l] + 1;
@@ -135,7 +152,6 @@ static void open_loop_gradient(struct open_loop *o, double *daction) {
   double dreward[SIM_WIDTH] __attribute__((aligned(64)));
   for (int t = N - 1; t >= 0; t--) {
     for (int g = 0; g < r->ngroup; g++) {
-      struct lane_group *group = &r->group[g];
       for (int l = 0; l < r->W; l++) {
         int e = g * r->W + l;
         dreward[l] = o->w[t * E + e];
@@ -143,7 +159,13 @@ static void open_loop_gradient(struct open_loop *o, double *daction) {
           o->obs[i * r->W + l] = bootstraps(r, t, e) ? o->c[i] : 0;
         }
       }
-      rollout_retreat(r, w, dreward, o->obs, t, g);
+      rollout_reach_bwd(r, w, dreward, o->obs, t, g);
+    }
+    for (int shard = 0; shard < r->nshard; shard++) {
+      rollout_step_bwd(r, w, t, shard);
+    }
+    for (int g = 0; g < r->ngroup; g++) {
+      const struct lane_group *group = &r->group[g];
       for (int l = 0; l < r->W; l++) {
         for (int j = 0; j < r->nu; j++) {
           daction[(t * E + g * r->W + l) * r->nu + j] = group->daction[j * r->W + l];
@@ -153,10 +175,12 @@ static void open_loop_gradient(struct open_loop *o, double *daction) {
   }
 }
 
-static void test_actions(void **state) {
-  (void)state;
-  struct scene *s = scene_new(0);
+static void check_actions(int bundle_size, double sigma) {
+  struct scene *s = scene_new_bundled(0, bundle_size, sigma);
   struct rollout *r = &s->shac.rollout;
+  // perturbations are constants of the gradient: here their Jacobian must not follow the state
+  int key = robot_find_key(&s->world.robot, "stand");
+  r->bundle.jacobian_at = s->world.robot.key[key].qpos;
   struct open_loop o = {.s = s};
   int n = N * E * r->nu;
   o.action = ARENA_NEW(&s->arena, double, n);
@@ -185,6 +209,13 @@ static void test_actions(void **state) {
     truncated += o.end[i] == TRACK_TRUNCATED;
   }
   assert_true(failed > 0 && truncated > 0);
+  int opened = 0, went_on = 0;
+  for (int i = 0; i < N * E && bundle_on(&r->bundle); i++) {
+    const struct bundle_record *rec = &r->bundle.record[i];
+    opened += rec->opened;
+    went_on += rec->first == 0 && !rec->opened;
+  }
+  assert_true(bundle_size == 1 || (opened > 5 && went_on > 5));
 
   // directions: all actions at once, and those of single steps
   double worst = 0;
@@ -214,11 +245,42 @@ static void test_actions(void **state) {
     }
     worst = fmax(worst, fabs(fd[1] - slope) / fabs(fd[1]));
   }
-  print_message("open loop: %d failures, %d truncations, worst relative error %.1e, %d kinks\n",
-                failed, truncated, worst, kinks);
+  print_message("open loop, %d branches: %d failures, %d truncations, %d windows opened, worst "
+                "relative error %.1e, %d kinks\n",
+                bundle_size, failed, truncated, opened, worst, kinks);
   assert_true(worst < 1e-6);
   assert_true(kinks <= 3);
   scene_free(s);
+}
+
+static void test_actions(void **state) {
+  (void)state;
+  check_actions(1, 0);
+}
+static void test_actions_bundled(void **state) {
+  (void)state;
+  check_actions(5, 0.002);
+}
+
+// sigma = 0: the same bytes as without bundles, forward and backward, whatever their size
+static void test_bundle_identity(void **state) {
+  (void)state;
+  struct scene *s[2] = {scene_new(0), scene_new_bundled(0, 10, 0)};
+  for (int k = 0; k < 2; k++) {
+    shac_rollout(&s[k]->shac);
+    shac_gradient(&s[k]->shac, 1);
+  }
+  const struct shac *a = &s[0]->shac, *b = &s[1]->shac;
+  int64_t opened = 0;
+  for (int i = 0; i < b->rollout.nshard; i++) {
+    opened += b->rollout.bundle.open_steps[i];
+  }
+  assert_true(opened > 5);
+  assert_memory_equal(a->loss, b->loss, sizeof(double) * E);
+  assert_memory_equal(a->rollout.state, b->rollout.state, sizeof(double) * a->rollout.nstate);
+  assert_memory_equal(a->grad[0], b->grad[0], sizeof(float) * a->nactor);
+  scene_free(s[0]);
+  scene_free(s[1]);
 }
 
 // ---- the whole loss
@@ -309,6 +371,8 @@ int main(void) {
   gemm_start();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_actions),
+      cmocka_unit_test(test_actions_bundled),
+      cmocka_unit_test(test_bundle_identity),
       cmocka_unit_test(test_weights),
       cmocka_unit_test(test_weights_with_noise),
   };

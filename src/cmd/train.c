@@ -105,7 +105,7 @@ static int write_records(struct training *t, const struct shac_report *p,
   csv_real(c, p->actor_loss);
   csv_real(c, p->critic_loss);
   csv_real(c, p->actor_norm);
-  csv_real(c, 0); // no bundles yet
+  csv_real(c, p->bundle_fraction);
   csv_real(c, p->lr_actor);
   csv_real(c, p->lr_critic);
   csv_real(c, p->critic_norm);

@@ -35,13 +35,17 @@ void rollout_new(struct rollout *r, struct arena *a, const struct world *w) {
     g->dv = ARENA_NEW(a, double, nv);
     g->daction = ARENA_NEW(a, double, nu);
     g->dprev = ARENA_NEW(a, double, nu);
+    g->dctrl = ARENA_NEW(a, double, nu);
   }
   size_t substeps = (size_t)sim_model_options(w->model)->substeps;
+  size_t loads = substeps * (size_t)sim_nclink(w->model) * W;
   r->step = ARENA_NEW(a, struct lane_step, r->N * r->ngroup);
   for (int i = 0; i < r->N * r->ngroup; i++) {
     struct lane_step *p = &r->step[i];
     p->trail = ARENA_NEW(a, double, substeps *(nq + nv));
     p->after = ARENA_NEW(a, double, nq + nv);
+    p->ctrl = ARENA_NEW(a, double, nu);
+    p->load = s->bundle_size > 1 ? ARENA_NEW(a, double, loads) : NULL;
     p->action = ARENA_NEW(a, double, nu);
     p->noise = ARENA_NEW(a, double, nu);
     p->prev = ARENA_NEW(a, double, nu);
@@ -53,6 +57,8 @@ void rollout_new(struct rollout *r, struct arena *a, const struct world *w) {
   }
   r->param = ARENA_NEW(a, double, (size_t)sim_nparam(w->model) * W);
   sim_param_default(w->model, r->param, r->W);
+
+  bundle_new(&r->bundle, a, w);
 
   size_t numbers = rows * (size_t)r->nobs;
   r->obs = ARENA_NEW(a, float, numbers);
@@ -85,8 +91,8 @@ struct rollout_work *rollout_work_new(struct arena *a, const struct rollout *r) 
   w->term = ARENA_NEW(a, double, TRACK_NTERM * r->W);
   w->dobs = ARENA_NEW(a, double, r->nobs * r->W);
   w->noisy = ARENA_NEW(a, double, r->nobs * r->W);
-  w->ctrl = ARENA_NEW(a, double, r->nu * r->W);
-  w->dctrl = ARENA_NEW(a, double, r->nu * r->W);
+  w->bundle = bundle_work_new(a, &r->bundle);
+  w->view = ARENA_NEW(a, struct bundle_view, r->S);
   return w;
 }
 
@@ -148,6 +154,9 @@ void rollout_reference_statistics(struct normalizer *z, struct arena *a, const s
 // ---- forward
 
 void rollout_begin(struct rollout *r, int shard) {
+  if (bundle_on(&r->bundle)) {
+    bundle_begin(&r->bundle, shard);
+  }
   struct rollout_sums *s = &r->sum[shard], empty = {.obs = s->obs, .obs_square = s->obs_square};
   size_t bytes = sizeof(double) * (size_t)r->nobs * (size_t)r->W;
   memset(s->obs, 0, bytes);
@@ -238,6 +247,9 @@ static void next_episode(struct rollout *r, struct rollout_work *w, struct lane_
     sum->nonfinite_step = t;
     sum->nonfinite_env = env;
   }
+  if (bundle_on(&r->bundle)) {
+    bundle_close(&r->bundle, env);
+  }
   group->episode[l]++;
   group->length[l] = 0;
   track_reset(&r->world->track, w->qpos1, w->qvel1, &frame, (uint32_t)env,
@@ -248,8 +260,50 @@ static void next_episode(struct rollout *r, struct rollout_work *w, struct lane_
   zero_lane(group->prev_action, r->nu, r->W, l);
 }
 
-void rollout_advance(struct rollout *r, struct rollout_work *w, const struct normalizer *z, int t,
-                     int g) {
+// what the environments of a shard show to their bundles at step t
+static const struct bundle_view *bundle_views(struct rollout *r, struct rollout_work *w, int t,
+                                              int shard) {
+  for (int i = 0; i < r->S; i++) {
+    int g = (shard * r->S + i) / r->W, l = i % r->W;
+    struct lane_group *group = &r->group[g];
+    const struct lane_step *p = step_of(r, t, g);
+    w->view[i] = (struct bundle_view){.lane = l,
+                                      .episode = group->episode[l],
+                                      .length = group->length[l],
+                                      .qpos = group->qpos,
+                                      .qvel = group->qvel,
+                                      .trail = p->trail,
+                                      .load = p->load,
+                                      .ctrl = p->ctrl,
+                                      .dq = group->dq,
+                                      .dv = group->dv,
+                                      .dctrl = group->dctrl};
+  }
+  return w->view;
+}
+
+void rollout_step(struct rollout *r, struct rollout_work *w, int t, int shard) {
+  const struct world *world = r->world;
+  int g0 = shard * r->S / r->W, g1 = g0 + r->S / r->W;
+  for (int g = g0; g < g1; g++) {
+    struct lane_group *group = &r->group[g];
+    struct lane_step *p = step_of(r, t, g);
+    for (int l = 0; l < r->W; l++) {
+      p->frame[l] = group->frame[l];
+      p->first[l] = group->length[l] == 0;
+    }
+    memcpy(p->prev, group->prev_action, sizeof(double) * (size_t)(r->nu * r->W));
+    track_ctrl(&world->track, p->ctrl, p->action, p->frame, r->W);
+    world->sim->substeps_fwd(world->model, w->sim, group->qpos, group->qvel, p->trail, p->load,
+                             p->ctrl, r->param, 0, sim_model_options(world->model)->substeps);
+  }
+  if (bundle_on(&r->bundle)) {
+    bundle_fwd(&r->bundle, w->bundle, w->sim, bundle_views(r, w, t, shard), r->param, t, shard);
+  }
+}
+
+void rollout_reach(struct rollout *r, struct rollout_work *w, const struct normalizer *z, int t,
+                   int g) {
   const struct world *world = r->world;
   const struct track *track = &world->track;
   struct lane_group *group = &r->group[g];
@@ -260,13 +314,8 @@ void rollout_advance(struct rollout *r, struct rollout_work *w, const struct nor
 
   int reached[SIM_WIDTH];
   for (int l = 0; l < W; l++) {
-    p->frame[l] = group->frame[l];
-    p->first[l] = group->length[l] == 0;
     reached[l] = group->frame[l] + 1;
   }
-  memcpy(p->prev, group->prev_action, sizeof(double) * nu);
-  track_ctrl(track, w->ctrl, p->action, p->frame, W);
-  world->sim->step_fwd(world->model, w->sim, group->qpos, group->qvel, p->trail, w->ctrl, r->param);
   memcpy(p->after, group->qpos, sizeof(double) * nq);
   memcpy(p->after + nq, group->qvel, sizeof(double) * nv);
   memcpy(group->prev_action, p->action, sizeof(double) * nu);
@@ -327,8 +376,8 @@ static bool lane_is_finite(const double *x, int n, int W, int l) {
   return finite;
 }
 
-void rollout_retreat(struct rollout *r, struct rollout_work *w, const double *dreward,
-                     const double *dobs, int t, int g) {
+void rollout_reach_bwd(struct rollout *r, struct rollout_work *w, const double *dreward,
+                       const double *dobs, int t, int g) {
   const struct world *world = r->world;
   const struct track *track = &world->track;
   struct lane_group *group = &r->group[g];
@@ -355,14 +404,39 @@ void rollout_retreat(struct rollout *r, struct rollout_work *w, const double *dr
   memset(group->dprev, 0, sizeof(double) * nu);
   world->task->reward_bwd(track, w->task, w->sim, group->dq, group->dv, group->daction,
                           group->dprev, dreward, qpos, qvel, p->action, p->prev, reached, p->first);
-  memset(w->dctrl, 0, sizeof(double) * nu);
-  track_ctrl(track, w->ctrl, p->action, p->frame, W);
-  world->sim->step_bwd(world->model, w->sim, group->dq, group->dv, w->dctrl, NULL, p->trail,
-                       w->ctrl, r->param);
-  for (size_t i = 0; i < nu; i++) {
-    group->daction[i] += r->spec->control_action_scale * w->dctrl[i];
-  }
+}
 
+// Nominal substeps backward, from the last to the first; where a lane's branches began, the
+// cotangent that came back through them takes the place of the lane's own.
+static void nominal_bwd(struct rollout *r, struct rollout_work *w, int t, int g) {
+  const struct world *world = r->world;
+  struct lane_group *group = &r->group[g];
+  const struct lane_step *p = step_of(r, t, g);
+  int end = sim_model_options(world->model)->substeps;
+  bool bundles = bundle_on(&r->bundle);
+  memset(group->dctrl, 0, sizeof(double) * (size_t)(r->nu * r->W));
+  while (end > 0) {
+    int first = 0;
+    for (int l = 0; bundles && l < r->W; l++) {
+      int began = bundle_first(&r->bundle, t, g * r->W + l);
+      first = began < end && began > first ? began : first;
+    }
+    world->sim->substeps_bwd(world->model, w->sim, group->dq, group->dv, group->dctrl, NULL,
+                             p->trail, p->ctrl, r->param, first, end);
+    for (int l = 0; bundles && l < r->W; l++) {
+      int env = g * r->W + l;
+      if (bundle_first(&r->bundle, t, env) == first) {
+        bundle_inject(&r->bundle, group->dq, group->dv, group->dctrl, l, env);
+      }
+    }
+    end = first;
+  }
+}
+
+static void drop_bad_cotangents(struct rollout *r, int t, int g) {
+  struct lane_group *group = &r->group[g];
+  const struct lane_step *p = step_of(r, t, g);
+  const int W = r->W;
   struct rollout_sums *sum = sums_of(r, g);
   for (int l = 0; l < W; l++) {
     bool dead = p->end[l] == TRACK_NONFINITE;
@@ -382,6 +456,21 @@ void rollout_retreat(struct rollout *r, struct rollout_work *w, const double *dr
     if (p->first[l]) {
       zero_lane(group->dprev, r->nu, W, l);
     }
+  }
+}
+
+void rollout_step_bwd(struct rollout *r, struct rollout_work *w, int t, int shard) {
+  int g0 = shard * r->S / r->W, g1 = g0 + r->S / r->W;
+  if (bundle_on(&r->bundle)) {
+    bundle_bwd(&r->bundle, w->bundle, w->sim, bundle_views(r, w, t, shard), r->param, t, shard);
+  }
+  for (int g = g0; g < g1; g++) {
+    struct lane_group *group = &r->group[g];
+    nominal_bwd(r, w, t, g);
+    for (int i = 0; i < r->nu * r->W; i++) {
+      group->daction[i] += r->spec->control_action_scale * group->dctrl[i];
+    }
+    drop_bad_cotangents(r, t, g);
   }
 }
 

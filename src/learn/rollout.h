@@ -5,13 +5,15 @@
 // draws its random numbers by counter, so nothing depends on the number of threads.
 //
 // The learner drives a window step by step: for each t, rollout_observe of all groups of a shard,
-// the policy on their rows, rollout_act, rollout_advance; then backwards for each t,
-// rollout_retreat, the policy's adjoint, rollout_observe_bwd. Between the two the rollout holds all
-// that backward needs: states, actions, noise, and whatever a reset redraws, recorded per step.
+// the policy on their rows, rollout_act, rollout_step, rollout_reach; then backwards for each t,
+// rollout_reach_bwd, rollout_step_bwd, the policy's adjoint, rollout_observe_bwd. Between the two
+// the rollout holds all that backward needs: states, actions, noise, and whatever a reset redraws,
+// recorded per step.
 //
 // Rows of observations are ordered so that a shard's window is contiguous:
 // rollout_row(t, e) = ((e / S) N + t) S + e % S.
 #pragma once
+#include "learn/bundle.h"
 #include "learn/normalizer.h"
 #include "learn/world.h"
 
@@ -22,10 +24,13 @@ struct lane_group {                  // W neighbouring environments, now
   // backward: cotangents of the state at the start of the step last retreated over, of its action,
   // and of the previous action through the action-rate term
   double *dq, *dv, *daction, *dprev; // (nv, W), (nv, W), (nu, W), (nu, W)
+  double *dctrl;                     // (nu, W) of the step's control
 };
 
 struct lane_step {               // one control step of one group, as backward needs it
   double *trail;                 // (substeps, nq + nv, W) states at the start of each substep
+  double *load;                  // (substeps, nclink, W) of the nominal step; with bundles only
+  double *ctrl;                  // (nu, W)
   double *after;                 // (nq + nv, W) state reached, before any reset
   double *action, *noise, *prev; // (nu, W): taken, standard normal part, taken before
   int frame[SIM_WIDTH];          // at the start; frame + 1 is reached
@@ -45,8 +50,10 @@ struct rollout_sums { // of one shard over a window; nobs arrays are per lane, a
 struct rollout_work { // one thread's
   struct sim_work *sim;
   struct track_work *task;
-  double *qpos1, *qvel1;                      // one instance
-  double *term, *dobs, *noisy, *dctrl, *ctrl; // lanes
+  double *qpos1, *qvel1;       // one instance
+  double *term, *dobs, *noisy; // lanes
+  struct bundle_work *bundle;
+  struct bundle_view *view; // (S)
 };
 
 struct rollout {
@@ -61,6 +68,7 @@ struct rollout {
   struct lane_group *group; // (ngroup)
   struct lane_step *step;   // (N, ngroup)
   struct rollout_sums *sum; // (nshard)
+  struct bundle bundle;
   float *obs;   // (rows, nobs) normalised, of the state before each step: what critics see
   float *input; // the same with observation noise: what the policy sees (obs itself without noise)
   float *next;  // (rows, nobs) of the state after each step, before any reset
@@ -82,17 +90,21 @@ void rollout_observe(struct rollout *r, struct rollout_work *w, const struct nor
                      int g);
 // action = mean (rows from the policy, float, (W, nu)) + sigma (nu) * noise
 void rollout_act(struct rollout *r, const float *mean, const double *sigma, int t, int g);
-// The control step under the recorded action: state, reward, end, rows of next; then resets.
-void rollout_advance(struct rollout *r, struct rollout_work *w, const struct normalizer *z, int t,
-                     int g);
+// The control step of a shard's environments under the recorded actions, bundles included.
+void rollout_step(struct rollout *r, struct rollout_work *w, int t, int shard);
+// What follows from it for a group: reward, end, rows of next; then resets.
+void rollout_reach(struct rollout *r, struct rollout_work *w, const struct normalizer *z, int t,
+                   int g);
 
 // Back over step t, given the loss gradient with respect to its reward (W) and to the observation
 // of the state it reached (nobs, W; NULL: none). On entry the group holds the cotangents of the
-// step after it (ignored for the window's last step); on return those of this step, still without
-// what the observation at its start carries. Lanes whose state or cotangent is not finite get
-// zeros.
-void rollout_retreat(struct rollout *r, struct rollout_work *w, const double *dreward,
-                     const double *dobs, int t, int g);
+// step after it (ignored for the window's last step). First, for each group, rollout_reach_bwd;
+// then rollout_step_bwd for the shard, after which the groups hold the cotangents of this step,
+// still without what the observation at its start carries. Lanes whose state or cotangent is not
+// finite get zeros.
+void rollout_reach_bwd(struct rollout *r, struct rollout_work *w, const double *dreward,
+                       const double *dobs, int t, int g);
+void rollout_step_bwd(struct rollout *r, struct rollout_work *w, int t, int shard);
 // Adds what the observation at the start of step t carries (nobs, W).
 void rollout_observe_bwd(struct rollout *r, struct rollout_work *w, const double *dobs, int t,
                          int g);

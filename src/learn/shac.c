@@ -91,7 +91,10 @@ static void shard_forward(struct shac *s, struct shac_work *w, int shard) {
     start = wall_seconds();
     for (int g = g0; g < g1; g++) {
       rollout_act(r, rows_at(r, s->mean, t, g * r->W, r->nu), s->sigma, t, g);
-      rollout_advance(r, w->rollout, &s->norm, t, g);
+    }
+    rollout_step(r, w->rollout, t, shard);
+    for (int g = g0; g < g1; g++) {
+      rollout_reach(r, w->rollout, &s->norm, t, g);
     }
     w->sim_seconds += wall_seconds() - start;
   }
@@ -149,8 +152,6 @@ static void shard_backward(struct shac *s, struct shac_work *w, int shard, doubl
     double start = wall_seconds();
     for (int k = 0; k < ngroup; k++) {
       int g = g0 + k;
-      struct lane_group *group = &r->group[g];
-      const struct lane_step *p = &r->step[t * r->ngroup + g];
       double dreward[SIM_WIDTH] __attribute__((aligned(64)));
       for (int l = 0; l < r->W; l++) {
         dreward[l] = -scale * s->discount[t * r->E + g * r->W + l];
@@ -159,7 +160,12 @@ static void shard_backward(struct shac *s, struct shac_work *w, int shard, doubl
         normalizer_bwd(w->rollout->dobs, &s->norm, w->dx + (size_t)(k * r->W * r->nobs),
                        rows_at(r, r->next, t, g * r->W, r->nobs), one, r->W);
       }
-      rollout_retreat(r, w->rollout, dreward, bootstrap ? w->rollout->dobs : NULL, t, g);
+      rollout_reach_bwd(r, w->rollout, dreward, bootstrap ? w->rollout->dobs : NULL, t, g);
+    }
+    rollout_step_bwd(r, w->rollout, t, shard);
+    for (int k = 0; k < ngroup; k++) {
+      const struct lane_group *group = &r->group[g0 + k];
+      const struct lane_step *p = &r->step[t * r->ngroup + g0 + k];
       // action = mean + exp(log sigma) * noise
       for (int j = 0; j < r->nu; j++) {
         for (int l = 0; l < r->W; l++) {
@@ -440,7 +446,15 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
   name_bad_gradient(s, p->bad_gradient, sizeof p->bad_gradient, actor.nonfinite, bad_critic);
   s->bad_updates = actor.nonfinite >= 0 ? s->bad_updates + 1 : 0;
   s->iteration++;
+  // branches are samples too (bcg.md 3.3)
   s->env_steps += rows;
+  int64_t open = 0, branch_substeps = 0;
+  for (int i = 0; i < s->rollout.nshard && bundle_on(&s->rollout.bundle); i++) {
+    open += s->rollout.bundle.open_steps[i];
+    branch_substeps += s->rollout.bundle.branch_substeps[i];
+  }
+  s->env_steps += branch_substeps / sim_model_options(s->world->model)->substeps;
+  p->bundle_fraction = (double)open / rows;
   if (s->bad_updates >= PATIENCE) {
     return err_set(e, EXIT_NUMERIC,
                    "the policy's gradient was not finite in %d updates in a row, at last in %s "

@@ -17,6 +17,7 @@
 struct shac_report {                                        // of one iteration
   double reward, episode_s, e_track_cm, root_cm, joint_rad; // episode_s, e_track_cm NaN: none seen
   double failures_per_1000, sigma, value;
+  double bundle_fraction; // of environments' control steps with an open bundle
   double actor_loss, critic_loss, actor_norm, critic_norm, lr_actor, lr_critic, return_std;
   int64_t episodes, failed, truncated, nonfinite, bad_cotangent;
   int nonfinite_step, nonfinite_env, bad_step, bad_env;

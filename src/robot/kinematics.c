@@ -53,6 +53,53 @@ void robot_fk(const struct robot *r, const double *qpos, double *xpos, double *x
   }
 }
 
+void robot_jacobian(const struct robot *r, double *jac, const double *qpos, int link,
+                    const double local[3]) {
+  struct frame frame[ROBOT_MAX_LINK];
+  memset(jac, 0, sizeof(double) * 3 * (size_t)r->nv);
+  for (int i = 0; i <= link; i++) {
+    frame[i] = joint_frame(&r->link[i], qpos + r->link[i].qadr);
+    if (r->link[i].parent >= 0) {
+      frame[i] = frame_mul(frame[r->link[i].parent], frame[i]);
+    }
+  }
+  double x[3];
+  for (int c = 0; c < 3; c++) {
+    x[c] = frame[link].pos[c];
+    for (int k = 0; k < 3; k++) {
+      x[c] += frame[link].rot[3 * c + k] * local[k];
+    }
+  }
+  for (int i = link; i >= 0; i = r->link[i].parent) {
+    const struct robot_link *l = &r->link[i];
+    const double *R = frame[i].rot, *p = frame[i].pos;
+    int dof = l->dof;
+    if (l->type == JOINT_FREE) {
+      for (int c = 0; c < 3; c++) {
+        jac[c * r->nv + dof++] = 1;
+      }
+    }
+    if (l->type == JOINT_SLIDE) {
+      for (int c = 0; c < 3; c++) {
+        jac[c * r->nv + dof] = R[3 * c + l->axis];
+      }
+      continue;
+    }
+    // turning about the link's axes: one of them (hinge) or all three
+    for (int k = 0; k < 3; k++) {
+      if (l->type == JOINT_HINGE && k != l->axis) {
+        continue;
+      }
+      double a[3] = {R[k], R[3 + k], R[6 + k]}, d[3] = {x[0] - p[0], x[1] - p[1], x[2] - p[2]};
+      for (int c = 0; c < 3; c++) {
+        int u = (c + 1) % 3, v = (c + 2) % 3;
+        jac[c * r->nv + dof] = a[u] * d[v] - a[v] * d[u];
+      }
+      dof++;
+    }
+  }
+}
+
 void robot_integrate(const struct robot *r, double *qpos, const double *dv) {
   for (int i = 0; i < r->nlink; i++) {
     const struct robot_link *l = &r->link[i];

@@ -116,6 +116,10 @@ const char *robot_dof_name(const struct robot *r, int dof, char buf[64]); // "kn
 // Poses of all bodies by plain scalar kinematics: xpos (nbody,3), xmat (nbody,9) row-major; either
 // may be NULL. For reports, motions and tests; the simulator has its own lanes.
 void robot_fk(const struct robot *r, const double *qpos, double *xpos, double *xmat);
+// World Jacobian (3, nv) of a point fixed to a link (local: in the link's frame), qvel's
+// conventions.
+void robot_jacobian(const struct robot *r, double *jac, const double *qpos, int link,
+                    const double local[3]);
 // q (nq) moved by the tangent vector dv (nv), MuJoCo's mj_integratePos with dt = 1.
 void robot_integrate(const struct robot *r, double *qpos, const double *dv);
 // dv with qb = qa moved by dv (body-frame rotation), MuJoCo's mj_differentiatePos with dt = 1.

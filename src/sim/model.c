@@ -346,6 +346,18 @@ struct sim_contact_info sim_contact(const struct sim_model *m, int k) {
   return (struct sim_contact_info){.geom = c->geom, .body = c->body, .link = c->link};
 }
 
+// which of its geom's candidates k is; they follow one another
+static int nth_of_geom(const struct sim_model *m, int k) {
+  int nth = 0;
+  while (nth < k && m->candidate[k - nth - 1].geom == m->candidate[k].geom) {
+    nth++;
+  }
+  return nth;
+}
+void sim_contact_point(const struct sim_model *m, int k, double point[3]) {
+  double size[3];
+  candidate_place(point, size, &m->robot->geom[m->candidate[k].geom], nth_of_geom(m, k));
+}
 int sim_nclink(const struct sim_model *m) {
   return m->nclink;
 }
@@ -440,12 +452,10 @@ void sim_param_default(const struct sim_model *m, double *param, int width) {
     floor = r->geom[i].type == GEOM_PLANE ? &r->geom[i] : floor;
   }
   put(param, width, at->kappa, m->opt.kappa);
-  for (int k = 0, nth = 0; k < m->ncontact; k++) {
-    const struct sim_candidate *c = &m->candidate[k];
-    nth = k && m->candidate[k - 1].geom == c->geom ? nth + 1 : 0;
-    const struct robot_geom *g = &r->geom[c->geom];
+  for (int k = 0; k < m->ncontact; k++) {
+    const struct robot_geom *g = &r->geom[m->candidate[k].geom];
     double point[3], size[3];
-    candidate_place(point, size, g, nth);
+    candidate_place(point, size, g, nth_of_geom(m, k));
     put(param, width, at->mu + k, m->opt.friction >= 0 ? m->opt.friction : pair_friction(g, floor));
     for (int i = 0; i < 3; i++) {
       put(param, width, at->size + 3 * k + i, size[i]);

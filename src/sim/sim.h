@@ -51,6 +51,8 @@ struct sim_contact_info {
 };
 int sim_ncontact(const struct sim_model *m);
 struct sim_contact_info sim_contact(const struct sim_model *m, int k);
+// centre of candidate k in its link's frame, of the nominal robot
+void sim_contact_point(const struct sim_model *m, int k, double point[3]);
 
 // Links with candidates, and the run of candidates that each has.
 struct sim_clink_info {
