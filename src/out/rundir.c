@@ -266,7 +266,11 @@ const char *rundir_locate(struct arena *a, const char *name, struct err *e) {
   for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) {
     path[n - 1] = '\0';
   }
-  if (!file_exists(path) && path[0] != '/') {
+  if (!file_exists(path) && path[0] == '/') {
+    err_set(e, EXIT_USAGE, "there is no run '%.300s'", path);
+    return NULL;
+  }
+  if (!file_exists(path)) {
     const char *below = rundir_file(a, "results", path);
     if (path[0] == '\0' || !file_exists(below)) {
       err_set(e, EXIT_USAGE, "there is no run '%.200s', nor results/%.200s", path, path);
