@@ -81,6 +81,7 @@ LANE_STAGE void published_prepare_fwd(const struct sim_model *m, struct sim_work
     const realw *G = w->Gp[i * n + i], *c = w->cfree[i];
     realw C[9], det = det3(G), inv = 1. / det;
     maskw regular = absw(det) > 1e-10;
+    kink_note(w, regular);
     cofactor3(C, G);
     for (int r = 0; r < 3; r++) { // G^-1 = C' / det
       w->P0[i][r] = maskedw(regular, -inv * (C[r] * c[0] + C[3 + r] * c[1] + C[6 + r] * c[2]));
