@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// how closely wishes are followed where the choreography says nothing else
-enum { NO_DOF = -1 };
-static const double planted = 1e-4, planted_rot = 1e-3, swing_xy = .04, swing_z = .012,
-                    swing_rot = .15;
+// how still a standing foot is
+static const double planted = 1e-4, planted_rot = 1e-3; // m, rad
 
 // hinge speeds (rad/s) of the motors, by effort limit: g1 has 22.5:1 and 14.3:1 gears (g1.md 1.4)
 static double motor_speed(double torque) {
@@ -39,6 +37,18 @@ int synth_body_find(struct synth_body *b, struct arena *a, const struct robot *r
     if (n != SYNTH_SPHERES) {
       return err_set(e, EXIT_USAGE, "%s: motion synth needs %d contact spheres on '%s', found %d",
                      r->path, SYNTH_SPHERES, names[f], n);
+    }
+  }
+  // forces are planned a fifth inside the sole's rim: a tracker needs that margin
+  for (int f = 0; f < 2; f++) {
+    for (int d = 0; d < 3; d++) {
+      double mean = 0;
+      for (int i = 0; i < SYNTH_SPHERES; i++) {
+        mean += b->sphere[f][i][d] / SYNTH_SPHERES;
+      }
+      for (int i = 0; i < SYNTH_SPHERES; i++) {
+        b->push[f][i][d] = mean + .8 * (b->sphere[f][i][d] - mean);
+      }
     }
   }
   const int torso = robot_find_body(r, "torso_link");
@@ -118,6 +128,11 @@ int plan_init(struct synth_plan *p, struct arena *a, const struct robot *r, stru
   }
   p->nframe = SYNTH_NFRAME;
   p->dt = 1. / SYNTH_FPS;
+  p->swing_xy = .04;
+  p->swing_z = .012;
+  p->swing_rot = .15;
+  p->swing_near = .3;
+  p->swing_clear = .35;
   p->frame = ARENA_NEW(a, struct synth_frame, p->nframe);
   struct synth_kin k;
   synth_kin_new(&k, a, r);
@@ -174,8 +189,8 @@ struct synth_place place_beside(double x, double y, double yaw, int foot, double
 }
 
 // loose in the middle of a swing, firm while the sole is near the floor
-static double swing_sigma(double s, double firm, double loose) {
-  const double near = ease((s < .5 ? s : 1 - s) / .3);
+static double swing_sigma(const struct synth_plan *p, double s, double firm, double loose) {
+  const double near = ease((s < .5 ? s : 1 - s) / p->swing_near);
   return firm * pow(loose / firm, near);
 }
 
@@ -201,13 +216,14 @@ void plan_swing(struct synth_plan *p, int foot, int off, int on, struct synth_pl
     // the sole is up before it goes forward, and forward before it comes down
     const double x = ease((s - .08) / .84), bump = 16 * s * s * (1 - s) * (1 - s);
     f->contact = false;
+    f->clear = p->swing_clear * height * bump;
     f->pos[0] = from.x + (to.x - from.x) * x;
     f->pos[1] = from.y + (to.y - from.y) * x;
     f->pos[2] = sole_height(&p->body) + height * bump;
     rot_yaw_pitch_roll(f->rot, from.yaw + (to.yaw - from.yaw) * x, pitch * bump * cos(M_PI * s), 0);
-    f->sigma_xy = swing_sigma(s, 2e-4, swing_xy);
-    f->sigma_z = swing_sigma(s, 2e-4, swing_z);
-    f->sigma_rot = swing_sigma(s, 2e-3, swing_rot);
+    f->sigma_xy = swing_sigma(p, s, 2e-4, p->swing_xy);
+    f->sigma_z = swing_sigma(p, s, 2e-4, p->swing_z);
+    f->sigma_rot = swing_sigma(p, s, 2e-3, p->swing_rot);
   }
 }
 
@@ -225,19 +241,21 @@ void plan_swing_via(struct synth_plan *p, int foot, int off, int on, struct synt
     for (int t = a.frame + 1; t <= b.frame && t < on && t < p->nframe; t++) {
       struct synth_foot *f = &p->frame[t].foot[foot];
       const double s = (double)(t - a.frame) / (b.frame - a.frame), w = ease(s);
+      // up before away from the floor, over the place before down to it
+      const double over = i == 0 ? ease((s - .3) / .7) : i == n ? ease(s / .7) : w;
       for (int d = 0; d < 3; d++) {
-        f->pos[d] = a.pos[d] + (b.pos[d] - a.pos[d]) * w;
+        f->pos[d] = a.pos[d] + (b.pos[d] - a.pos[d]) * (d < 2 ? over : w);
       }
-      rot_yaw_pitch_roll(f->rot, a.yaw + (b.yaw - a.yaw) * w, a.pitch + (b.pitch - a.pitch) * w,
-                         a.roll + (b.roll - a.roll) * w);
+      rot_yaw_pitch_roll(f->rot, a.yaw + (b.yaw - a.yaw) * over,
+                         a.pitch + (b.pitch - a.pitch) * over, a.roll + (b.roll - a.roll) * over);
       const double all = (double)(t - off) / (on - off);
-      const double firm = swing_sigma(all, 2e-4, swing_xy);
-      const double mark = b.sigma > 0 ? b.sigma : swing_xy,
-                   prior = a.sigma > 0 ? a.sigma : swing_xy;
-      const double loose = s > .7 ? mark : s < .3 ? prior : swing_xy;
+      const double firm = swing_sigma(p, all, 2e-4, p->swing_xy);
+      const double mark = b.sigma > 0 ? b.sigma : p->swing_xy,
+                   prior = a.sigma > 0 ? a.sigma : p->swing_xy;
+      const double loose = s > .7 ? mark : s < .3 ? prior : p->swing_xy;
       f->sigma_xy = fmin(firm, loose);
       f->sigma_z = fmin(firm, loose);
-      f->sigma_rot = fmin(swing_sigma(all, 2e-3, swing_rot), 5 * loose);
+      f->sigma_rot = fmin(swing_sigma(p, all, 2e-3, p->swing_rot), 5 * loose);
     }
     a = b;
   }
@@ -269,10 +287,15 @@ void plan_follow(struct synth_plan *p, int from, int to, int width, double drop,
   }
 }
 
-void plan_drop(struct synth_plan *p, int from, int to, double drop, double sigma) {
+void plan_drop(struct synth_plan *p, int from, int to, double drop, int ramp) {
+  for (int t = 0; t < p->nframe; t++) {
+    p->frame[t].pelvis[2] -= drop * window(t, from, to, ramp);
+  }
+}
+
+void plan_free(struct synth_plan *p, int from, int to) {
   for (int t = from; t <= to && t < p->nframe; t++) {
-    p->frame[t].pelvis[2] = p->pelvis_height - drop;
-    p->frame[t].pelvis_sigma[2] = sigma;
+    p->frame[t].pelvis_sigma[0] = p->frame[t].pelvis_sigma[1] = p->frame[t].pelvis_sigma[2] = 1;
   }
 }
 
@@ -285,6 +308,8 @@ void plan_lean(struct synth_plan *p, int from, int to, double yaw, double pitch,
       rot_yaw_pitch_roll(turn, w * yaw, w * pitch, w * roll);
       memcpy(old, p->frame[t].rot, sizeof old);
       mul33(p->frame[t].rot, old, turn);
+      memcpy(old, p->frame[t].torso, sizeof old);
+      mul33(p->frame[t].torso, old, turn);
     }
   }
 }
@@ -353,34 +378,43 @@ void plan_sway(struct synth_plan *p, const char *joint, int from, int to, double
   }
 }
 
-// frames of contact of `foot` around t: first and last
-static void contact_span(const struct synth_plan *p, int foot, int t, int *first, int *last) {
-  *first = *last = t;
-  while (*first > 0 && p->frame[*first - 1].foot[foot].contact) {
-    --*first;
+static bool supported(const struct synth_plan *p, int t) {
+  return p->frame[t].foot[0].contact || p->frame[t].foot[1].contact;
+}
+static bool planted_at(const struct synth_plan *p, int foot, int t) {
+  return foot < 0 ? supported(p, t) : p->frame[t].foot[foot].contact;
+}
+
+// 0 to 1 to 0 over the contact of a foot (-1: of any foot) around t; 1 at the ends of the clip
+static double bell(const struct synth_plan *p, int foot, int t) {
+  const int ramp = 7;
+  int in = 0, out = 0;
+  while (in < ramp && (t - in < 0 || planted_at(p, foot, t - in))) {
+    in++;
   }
-  while (*last < p->nframe - 1 && p->frame[*last + 1].foot[foot].contact) {
-    ++*last;
+  while (out < ramp && (t + out >= p->nframe || planted_at(p, foot, t + out))) {
+    out++;
   }
+  return ease((double)(in < out ? in : out) / ramp);
 }
 
 void plan_loads(struct synth_plan *p) {
   const double weight = -p->body.robot->total_mass * p->body.robot->gravity[2];
+  const int half = 14; // a running step
   for (int t = 0; t < p->nframe; t++) {
-    // each foot takes over and hands on gently; together they carry the weight
+    // on average the floor carries the weight: more in contact, the more there is flight
+    double mean = 0;
+    for (int k = -half; k < half; k++) {
+      mean += bell(p, -1, clamp_frame(p, t + k)) / (2 * half);
+    }
+    // each foot takes over and hands on gently
     double share[2] = {0, 0};
     for (int f = 0; f < 2; f++) {
-      if (p->frame[t].foot[f].contact) {
-        int a, b;
-        contact_span(p, f, t, &a, &b);
-        const double in = a == 0 ? 1 : (t - a + 1) / 7.,
-                     out = b == p->nframe - 1 ? 1 : (b - t + 1) / 7.;
-        share[f] = ease(fmin(in, out));
-      }
+      share[f] = planted_at(p, f, t) ? bell(p, f, t) : 0;
     }
     const double sum = share[0] + share[1];
     for (int f = 0; f < 2; f++) {
-      p->frame[t].foot[f].load = sum > 0 ? weight * share[f] / sum : 0;
+      p->frame[t].foot[f].load = sum > 0 ? weight * bell(p, -1, t) / mean * share[f] / sum : 0;
     }
   }
 }

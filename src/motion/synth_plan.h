@@ -16,6 +16,7 @@ struct synth_foot {
   double sigma_xy, sigma_z, sigma_rot; // m, m, rad
   bool contact;                        // planted: may push on the floor, and must not move
   double load;                         // expected vertical force, N
+  double clear;                        // least height of a swinging sole, m
 };
 
 struct synth_frame {
@@ -31,6 +32,7 @@ struct synth_body {
   const struct robot *robot;
   int foot[2], torso;                         // links
   double sphere[2][SYNTH_SPHERES][3], radius; // contact spheres, link frame
+  double push[2][SYNTH_SPHERES][3];           // where the floor is planned to push, link frame
   const double *stand;                        // qpos of key frame "stand"
   double *limit, *speed;                      // (nv) torque and speed limits of the hinges
 };
@@ -43,7 +45,9 @@ struct synth_plan {
   struct synth_frame *frame;
   double pelvis_ahead,
       pelvis_height; // of the stand pose: pelvis before the middle of the feet, above the floor
-  double heading;    // of the stand pose, 0
+  double swing_xy, swing_z, swing_rot; // how closely feet in the air follow: m, m, rad
+  double swing_near;  // share of a swing, at both ends, in which they follow closely
+  double swing_clear; // share of the height that soles keep at least
 };
 
 // Everything set to standing still in pose "stand".
@@ -71,8 +75,9 @@ void plan_swing_via(struct synth_plan *p, int foot, int off, int on, struct synt
 // Pelvis over the moving average of the feet (window in frames), facing their mean heading, lower
 // than standing by `drop`.
 void plan_follow(struct synth_plan *p, int from, int to, int window, double drop, double sigma_xy);
-void plan_drop(struct synth_plan *p, int from, int to, double drop,
-               double sigma); // pelvis height alone
+// Pelvis lower by `drop` in from..to, eased over ramp frames. plan_free: pelvis anywhere (flight).
+void plan_drop(struct synth_plan *p, int from, int to, double drop, int ramp);
+void plan_free(struct synth_plan *p, int from, int to);
 void plan_lean(struct synth_plan *p, int from, int to, double yaw, double pitch, double roll,
                int ramp); // on top of the heading
 void plan_shift(struct synth_plan *p, int from, int to, double x, double y, double sigma,
