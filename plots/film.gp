@@ -1,6 +1,6 @@
 # The film strip as a moving picture (GIF): the camera goes with the reference; marks under the floor
 # every half metre show how it moves.
-# data: the drawing that src/out/strip.h describes, one data set per pose; title; npose; top (m);
+# data: the drawing that src/figure/strip.h describes, one data set per pose; title; npose; top (m);
 # delay (hundredths of a second)
 
 width = 480

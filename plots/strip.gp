@@ -1,5 +1,5 @@
 # Film strip: stick figures of a policy over its reference, side by side in time, and the error below.
-# data: the drawing that src/out/strip.h describes
+# data: the drawing that src/figure/strip.h describes
 # title; rows, per_row (poses), slot (m), top (m), fail_time (s, < 0: none), e_max (cm)
 
 span = real(per_row) * real(slot)

@@ -8,7 +8,7 @@ sources=$(git ls-files '*.c' '*.h' '*.inl' | while read -r f; do [ -f "$f" ] && 
 clang-format --dry-run -Werror $sources || bad=1
 
 # A file includes its own layer and layers before it in this list.
-awk -v order="base spec out robot motion sim task learn plant cmd" '
+awk -v order="base spec out robot motion sim task learn plant figure cmd" '
   BEGIN { n = split(order, layer, " "); for (i = 1; i <= n; i++) rank[layer[i]] = i }
   FNR == 1 { split(FILENAME, part, "/"); mine = part[2] }
   /^#include "/ {

@@ -6,7 +6,7 @@
 #include "learn/gemm.h"
 #include "learn/policy.h"
 #include "learn/world.h"
-#include "out/onnx.h"
+#include "learn/onnx.h"
 #include "out/rundir.h"
 #include <math.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "out/figure.h"
+#include "figure/figure.h"
 #include <stdio.h>
 #include <string.h>
 

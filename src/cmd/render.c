@@ -4,8 +4,8 @@
 #include "cmd/options.h"
 #include "learn/gemm.h"
 #include "out/rundir.h"
-#include "out/strip.h"
-#include "out/traj.h"
+#include "figure/strip.h"
+#include "figure/traj.h"
 #include "plant/transfer.h"
 #include <math.h>
 #include <stdio.h>

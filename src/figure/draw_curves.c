@@ -1,7 +1,7 @@
 // Learning curves: progress.csv of every run, one line per experiment and variant, seeds averaged.
 #include "base/log.h"
 #include "out/csv.h"
-#include "out/figure.h"
+#include "figure/figure.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

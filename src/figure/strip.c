@@ -1,5 +1,5 @@
-#include "out/strip.h"
-#include "out/gnuplot.h"
+#include "figure/strip.h"
+#include "figure/gnuplot.h"
 #include <math.h>
 #include <stdio.h>
 

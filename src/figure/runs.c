@@ -1,4 +1,4 @@
-#include "out/runs.h"
+#include "figure/runs.h"
 #include "base/file.h"
 #include <ctype.h>
 #include <dirent.h>

@@ -1,7 +1,7 @@
-#include "out/figure.h"
+#include "figure/figure.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "out/gnuplot.h"
+#include "figure/gnuplot.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

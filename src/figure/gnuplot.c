@@ -1,4 +1,4 @@
-#include "out/gnuplot.h"
+#include "figure/gnuplot.h"
 #include "base/arena.h"
 #include "base/file.h"
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "out/traj.h"
+#include "figure/traj.h"
 #include "base/file.h"
 #include <stdio.h>
 #include <string.h>

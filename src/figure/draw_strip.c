@@ -1,7 +1,7 @@
 // Film strips of rendered runs, from the drawings that dsim render left (strip.csv).
 #include "base/log.h"
-#include "out/figure.h"
-#include "out/strip.h"
+#include "figure/figure.h"
+#include "figure/strip.h"
 #include <stdio.h>
 
 int figure_strip(struct figure_context *c, char why[200], struct err *e) {

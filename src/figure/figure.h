@@ -6,7 +6,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/err.h"
-#include "out/runs.h"
+#include "figure/runs.h"
 #include <stdbool.h>
 
 struct figure_context {
@@ -39,7 +39,7 @@ int figure_picture(struct figure_context *c, const char *script, const char *bas
                    struct err *e, ...) __attribute__((sentinel));
 char *figure_path(struct figure_context *c, const char *base, const char *suffix); // OUT/BASEsuffix
 
-// draw functions that live in files of their own
+// draw functions: src/figure/draw_*.c
 int figure_curves(struct figure_context *c, char why[200], struct err *e);
 int figure_tracking(struct figure_context *c, char why[200], struct err *e);
 int figure_strip(struct figure_context *c, char why[200], struct err *e);

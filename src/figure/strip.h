@@ -6,7 +6,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/err.h"
-#include "out/traj.h"
+#include "figure/traj.h"
 #include "robot/robot.h"
 
 // The drawing is a CSV of its own, small and complete, from which the picture can be made again.

@@ -1,4 +1,4 @@
-#include "out/onnx.h"
+#include "learn/onnx.h"
 #include "base/err.h"
 #include <stdint.h>
 #include <stdio.h>

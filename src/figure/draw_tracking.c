@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "out/csv.h"
-#include "out/figure.h"
+#include "figure/figure.h"
 #include "out/table.h"
 #include "spec/spec.h"
 #include <math.h>
@@ -11,7 +11,8 @@
 #include <string.h>
 
 struct error_stats { // over episodes and seeds
-  int n, falls;
+  int episodes, falls;
+  int n; // with an error: one that falls at once has none
   double sum, sum_sq;
 };
 
@@ -43,6 +44,7 @@ static int add_file(struct error_stats *s, struct figure_context *c, const struc
     return e->code;
   }
   for (int i = 0; i < t.nrow; i++) {
+    s->episodes++;
     s->falls += fell[i] > 0;
     if (isfinite(error[i])) {
       s->n++;
@@ -109,8 +111,8 @@ static void print_rows(struct figure_context *c, const struct row *row, int n) {
     for (int k = 0; k < 2; k++) {
       const struct error_stats *s = k ? &row[i].mujoco : &row[i].train;
       char falls[32] = "";
-      if (s->n) {
-        snprintf(falls, sizeof falls, "%d/%d", s->falls, s->n);
+      if (s->episodes) {
+        snprintf(falls, sizeof falls, "%d/%d", s->falls, s->episodes);
       }
       table_mean_std(&t, mean(s), deviation(s));
       table_text(&t, falls);
@@ -144,7 +146,7 @@ static int draw_collection(struct figure_context *c, const struct row *row, int 
         csv_real(&out, mean(s));
         csv_real(&out, s->n > 1 ? deviation(s) : 0);
         csv_int(&out, s->falls);
-        csv_int(&out, s->n);
+        csv_int(&out, s->episodes);
       } else {
         for (int j = 0; j < 4; j++) {
           csv_missing(&out);
