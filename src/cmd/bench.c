@@ -206,13 +206,13 @@ int cmd_bench(int argc, char **argv) {
       OPTION_JSON(run),
   };
   struct command_line line = {
-      "bench [--json]",
-      "Times one core: the simulator's substep and its gradient against MuJoCo's mj_step and\n"
-      "mjd_transitionFD, standing on all foot contacts; then iterations of training on all cores.",
-      rows,
-      OPTION_COUNT(rows),
-      0,
-      0};
+      .usage = "bench [--json]",
+      .about =
+          "Times one core: the simulator's substep and its gradient against MuJoCo's mj_step and\n"
+          "mjd_transitionFD, standing on all foot contacts; then iterations of training on all "
+          "cores.",
+      .option = rows,
+      .noption = OPTION_COUNT(rows)};
   struct err e = {0};
   if (options_parse(&line, argc, argv, &e) || line.help) {
     return err_report(&e);

@@ -1,5 +1,6 @@
 #include "learn/bundle.h"
 #include "base/rng.h"
+#include "learn/randomise.h"
 #include <math.h>
 #include <string.h>
 
@@ -29,6 +30,9 @@ void bundle_new(struct bundle *b, struct arena *a, const struct world *w) {
   b->nstate = r->nq + r->nv;
   b->substeps = sim_model_options(w->model)->substeps;
   b->nclink = sim_nclink(w->model);
+  b->nparam = sim_nparam(w->model);
+  b->nominal = ARENA_NEW(a, double, b->nparam *W);
+  sim_param_default(w->model, b->nominal, W);
   // every class of equal first substeps may leave one group partly filled
   b->capacity = (b->S * b->B + W - 1) / W + b->substeps;
   b->record = ARENA_NEW(a, struct bundle_record, b->N * b->E);
@@ -41,6 +45,7 @@ void bundle_new(struct bundle *b, struct arena *a, const struct world *w) {
       l->trail = ARENA_NEW(a, double, n *(size_t)b->substeps);
       l->after = ARENA_NEW(a, double, n);
       l->ctrl = ARENA_NEW(a, double, r->nu *W);
+      l->param = randomise_on(s) ? ARENA_NEW(a, double, b->nparam *W) : b->nominal;
     }
   }
   b->left = ARENA_NEW(a, int, b->E);
@@ -326,6 +331,9 @@ static void lay_out(struct bundle *b, struct bundle_step *step, const struct bun
         for (int j = 0; j < r->nu; j++) {
           l->ctrl[j * W + (base + n) % W] = view[i].ctrl[j * W + view[i].lane];
         }
+        for (int j = 0; l->param != b->nominal && j < b->nparam; j++) {
+          l->param[j * W + (base + n) % W] = view[i].param[j * W + view[i].lane];
+        }
       }
       b->branch_substeps[shard] += b->B * (b->substeps - first);
       b->open_steps[shard]++;
@@ -339,13 +347,16 @@ static void lay_out(struct bundle *b, struct bundle_step *step, const struct bun
       for (int j = 0; j < r->nu; j++) {
         l->ctrl[j * W + pad % W] = l->ctrl[j * W + (pad - 1) % W];
       }
+      for (int j = 0; l->param != b->nominal && j < b->nparam; j++) {
+        l->param[j * W + pad % W] = l->param[j * W + (pad - 1) % W];
+      }
     }
     step->nlanes += (n + W - 1) / W;
   }
 }
 
 void bundle_fwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
-                const struct bundle_view *view, const double *param, int t, int shard) {
+                const struct bundle_view *view, int t, int shard) {
   const struct world *w = b->world;
   const int W = b->W, nq = w->robot.nq, nv = w->robot.nv;
   struct bundle_step *step = &b->step[t * (b->E / b->S) + shard];
@@ -353,8 +364,8 @@ void bundle_fwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
   lay_out(b, step, view, t, shard);
   for (int i = 0; i < step->nlanes; i++) {
     struct branch_lanes *l = &step->lanes[i];
-    w->sim->substeps_fwd(w->model, sim, l->after, l->after + nq * W, l->trail, NULL, l->ctrl, param,
-                         l->first, b->substeps);
+    w->sim->substeps_fwd(w->model, sim, l->after, l->after + nq * W, l->trail, NULL, l->ctrl,
+                         l->param, l->first, b->substeps);
   }
   for (int i = 0; i < b->S; i++) {
     int env = shard * b->S + i;
@@ -385,7 +396,7 @@ void bundle_fwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
 // ---- reverse
 
 void bundle_bwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
-                const struct bundle_view *view, const double *param, int t, int shard) {
+                const struct bundle_view *view, int t, int shard) {
   const struct world *w = b->world;
   const int W = b->W, nv = w->robot.nv, nu = w->robot.nu;
   struct bundle_step *step = &b->step[t * (b->E / b->S) + shard];
@@ -454,8 +465,8 @@ void bundle_bwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
         put(bw->dv, carry + nv, nv, W, j);
       }
     }
-    w->sim->substeps_bwd(w->model, sim, bw->dq, bw->dv, bw->dctrl, NULL, l->trail, l->ctrl, param,
-                         l->first, b->substeps);
+    w->sim->substeps_bwd(w->model, sim, bw->dq, bw->dv, bw->dctrl, NULL, l->trail, l->ctrl,
+                         l->param, l->first, b->substeps);
     for (int j = 0; j < W; j++) {
       if (owner[j] < 0) {
         continue;

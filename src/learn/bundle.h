@@ -26,6 +26,7 @@ struct bundle_view {
   const double *trail;     // (substeps, nq + nv, W) nominal
   const double *load;      // (substeps, nclink, W) nominal
   const double *ctrl;      // (nu, W)
+  const double *param;     // (nparam, W)
   double *dq, *dv, *dctrl; // backward
 };
 
@@ -39,6 +40,7 @@ struct bundle_record { // of one environment at one control step
 struct branch_lanes { // W branches over one control step
   int first;
   double *trail, *after, *ctrl; // (substeps, nq + nv, W), (nq + nv, W), (nu, W)
+  double *param;                // (nparam, W), with randomised environments only
 };
 
 struct bundle_step {          // of one shard at one control step
@@ -49,13 +51,14 @@ struct bundle_step {          // of one shard at one control step
 struct bundle {
   const struct world *world;
   const struct spec *spec;
-  int B, W, S, N, E, nstate, substeps, nclink, capacity;
+  int B, W, S, N, E, nstate, substeps, nclink, nparam, capacity;
   struct bundle_record *record; // (N, E)
   struct bundle_step *step;     // (N, nshard)
   int *left;                    // (E) control steps that an open window still has
   double *branch;               // (E, B, nq + nv) states of open windows at the last boundary
   double *carry;                // (E, B, 2 nv) their cotangents there, backward
   double *start;                // (E, 2 nv + nu) cotangents where the branches of a step began
+  double *nominal;              // (nparam, W) parameters of every branch, else
   const double *jacobian_at;    // tests only: perturbations by the Jacobian there, not at the state
   int64_t *branch_substeps;     // (nshard) of the window, for sample accounting
   int64_t *open_steps;          // (nshard) control steps with branches
@@ -72,14 +75,14 @@ struct bundle_work *bundle_work_new(struct arena *a, const struct bundle *b);
 void bundle_begin(struct bundle *b, int shard); // before a window of control steps: nothing is open
 // After the nominal control step t of a shard: opens, runs and merges. view: (S) environments.
 void bundle_fwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
-                const struct bundle_view *view, const double *param, int t, int shard);
+                const struct bundle_view *view, int t, int shard);
 void bundle_close(struct bundle *b, int env); // the episode ended
 
 // Back over control step t: takes the cotangents of environments with branches out of view's dq, dv
 // (zeroed there) through the branches. What reaches the substep where they began waits for
 // bundle_inject, which puts it into the environment's lane once the nominal adjoint is there.
 void bundle_bwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
-                const struct bundle_view *view, const double *param, int t, int shard);
+                const struct bundle_view *view, int t, int shard);
 static inline int bundle_first(const struct bundle *b, int t, int env) {
   return b->record[t * b->E + env].first;
 }

@@ -58,6 +58,18 @@ void rollout_new(struct rollout *r, struct arena *a, const struct world *w) {
   r->param = ARENA_NEW(a, double, (size_t)sim_nparam(w->model) * W);
   sim_param_default(w->model, r->param, r->W);
 
+  r->nparam = sim_nparam(w->model);
+  r->randomised = randomise_on(s);
+  for (int i = 0; i < r->ngroup; i++) {
+    struct lane_group *g = &r->group[i];
+    g->param = r->param;
+    if (r->randomised) {
+      g->version = ARENA_NEW(a, double *, r->N + 2);
+      for (int k = 0; k < r->N + 2; k++) {
+        g->version[k] = ARENA_NEW(a, double, (r->nparam + r->nu) * r->W);
+      }
+    }
+  }
   bundle_new(&r->bundle, a, w);
 
   size_t numbers = rows * (size_t)r->nobs;
@@ -153,7 +165,35 @@ void rollout_reference_statistics(struct normalizer *z, struct arena *a, const s
 
 // ---- forward
 
+// draws what lane l's episode has of its own into the group's newest version
+static void randomise_lane(struct rollout *r, int g, int l) {
+  struct lane_group *group = &r->group[g];
+  group->latency[l] = randomise_draw(r->world, group->param, group->offset, l,
+                                     (uint32_t)(g * r->W + l), (uint32_t)group->episode[l])
+                          .latency;
+}
+
+static void randomise_version(struct rollout *r, int g, const double *from) {
+  struct lane_group *group = &r->group[g];
+  double *to = group->version[group->nversion++];
+  if (from) {
+    memcpy(to, from, sizeof(double) * (size_t)((r->nparam + r->nu) * r->W));
+  } else {
+    memcpy(to, r->param, sizeof(double) * (size_t)(r->nparam * r->W));
+  }
+  group->param = to;
+  group->offset = to + r->nparam * r->W;
+}
+
 void rollout_begin(struct rollout *r, int shard) {
+  int g0 = shard * r->S / r->W, g1 = g0 + r->S / r->W;
+  for (int g = g0; r->randomised && g < g1; g++) {
+    r->group[g].nversion = 0;
+    randomise_version(r, g, NULL);
+    for (int l = 0; l < r->W; l++) {
+      randomise_lane(r, g, l);
+    }
+  }
   if (bundle_on(&r->bundle)) {
     bundle_begin(&r->bundle, shard);
   }
@@ -260,6 +300,36 @@ static void next_episode(struct rollout *r, struct rollout_work *w, struct lane_
   zero_lane(group->prev_action, r->nu, r->W, l);
 }
 
+// resets and pushes after step t; true when a state changed
+static bool between_steps(struct rollout *r, struct rollout_work *w, struct lane_step *p, int t,
+                          int g) {
+  struct lane_group *group = &r->group[g];
+  bool changed = false, renewed = false;
+  for (int l = 0; l < r->W; l++) {
+    double push[6];
+    group->frame[l] = p->frame[l] + 1;
+    group->length[l]++;
+    if (p->end[l] != TRACK_RUNS) {
+      next_episode(r, w, p, t, g, l);
+      if (r->randomised) {
+        if (!renewed) {
+          randomise_version(r, g, group->param);
+        }
+        renewed = true;
+        randomise_lane(r, g, l);
+      }
+      changed = true;
+    } else if (randomise_push(r->world, push, (uint32_t)(g * r->W + l), (uint32_t)group->episode[l],
+                              group->length[l])) {
+      for (int i = 0; i < 6; i++) { // a constant: cotangents pass unchanged
+        group->qvel[i * r->W + l] += push[i];
+      }
+      changed = true;
+    }
+  }
+  return changed;
+}
+
 // what the environments of a shard show to their bundles at step t
 static const struct bundle_view *bundle_views(struct rollout *r, struct rollout_work *w, int t,
                                               int shard) {
@@ -275,6 +345,7 @@ static const struct bundle_view *bundle_views(struct rollout *r, struct rollout_
                                       .trail = p->trail,
                                       .load = p->load,
                                       .ctrl = p->ctrl,
+                                      .param = p->param,
                                       .dq = group->dq,
                                       .dv = group->dv,
                                       .dctrl = group->dctrl};
@@ -294,11 +365,23 @@ void rollout_step(struct rollout *r, struct rollout_work *w, int t, int shard) {
     }
     memcpy(p->prev, group->prev_action, sizeof(double) * (size_t)(r->nu * r->W));
     track_ctrl(&world->track, p->ctrl, p->action, p->frame, r->W);
+    p->param = group->param;
+    for (int l = 0; r->randomised && l < r->W; l++) {
+      // a late action is that of the step before; the first of an episode has none to wait for
+      p->late[l] = group->latency[l] && !p->first[l];
+      for (int j = 0; j < r->nu; j++) {
+        int i = j * r->W + l;
+        p->ctrl[i] += group->offset[i];
+        if (p->late[l]) {
+          p->ctrl[i] += r->spec->control_action_scale * (p->prev[i] - p->action[i]);
+        }
+      }
+    }
     world->sim->substeps_fwd(world->model, w->sim, group->qpos, group->qvel, p->trail, p->load,
-                             p->ctrl, r->param, 0, sim_model_options(world->model)->substeps);
+                             p->ctrl, p->param, 0, sim_model_options(world->model)->substeps);
   }
   if (bundle_on(&r->bundle)) {
-    bundle_fwd(&r->bundle, w->bundle, w->sim, bundle_views(r, w, t, shard), r->param, t, shard);
+    bundle_fwd(&r->bundle, w->bundle, w->sim, bundle_views(r, w, t, shard), t, shard);
   }
 }
 
@@ -325,7 +408,6 @@ void rollout_reach(struct rollout *r, struct rollout_work *w, const struct norma
                           p->action, p->prev, reached, p->first);
   world->task->obs_fwd(track, w->task, w->sim, group->obs, group->qpos, group->qvel, reached);
 
-  bool reset = false;
   for (int l = 0; l < W; l++) {
     take_lane(w->qpos1, group->qpos, r->nq, W, l);
     take_lane(w->qvel1, group->qvel, r->nv, W, l);
@@ -348,18 +430,10 @@ void rollout_reach(struct rollout *r, struct rollout_work *w, const struct norma
       }
     }
     r->end[(size_t)t * (size_t)r->E + (size_t)(g * W + l)] = (unsigned char)p->end[l];
-    reset |= p->end[l] != TRACK_RUNS;
   }
   normalizer_fwd(group_rows(r, r->next, t, g), z, group->obs, W);
 
-  for (int l = 0; l < W; l++) {
-    group->frame[l] = reached[l];
-    group->length[l]++;
-    if (p->end[l] != TRACK_RUNS) {
-      next_episode(r, w, p, t, g, l);
-    }
-  }
-  if (reset) {
+  if (between_steps(r, w, p, t, g)) {
     int frame[SIM_WIDTH];
     memcpy(frame, group->frame, sizeof(int) * (size_t)W);
     world->task->obs_fwd(track, w->task, w->sim, group->obs, group->qpos, group->qvel, frame);
@@ -422,7 +496,7 @@ static void nominal_bwd(struct rollout *r, struct rollout_work *w, int t, int g)
       first = began < end && began > first ? began : first;
     }
     world->sim->substeps_bwd(world->model, w->sim, group->dq, group->dv, group->dctrl, NULL,
-                             p->trail, p->ctrl, r->param, first, end);
+                             p->trail, p->ctrl, p->param, first, end);
     for (int l = 0; bundles && l < r->W; l++) {
       int env = g * r->W + l;
       if (bundle_first(&r->bundle, t, env) == first) {
@@ -462,13 +536,15 @@ static void drop_bad_cotangents(struct rollout *r, int t, int g) {
 void rollout_step_bwd(struct rollout *r, struct rollout_work *w, int t, int shard) {
   int g0 = shard * r->S / r->W, g1 = g0 + r->S / r->W;
   if (bundle_on(&r->bundle)) {
-    bundle_bwd(&r->bundle, w->bundle, w->sim, bundle_views(r, w, t, shard), r->param, t, shard);
+    bundle_bwd(&r->bundle, w->bundle, w->sim, bundle_views(r, w, t, shard), t, shard);
   }
   for (int g = g0; g < g1; g++) {
     struct lane_group *group = &r->group[g];
     nominal_bwd(r, w, t, g);
+    const struct lane_step *p = step_of(r, t, g);
     for (int i = 0; i < r->nu * r->W; i++) {
-      group->daction[i] += r->spec->control_action_scale * group->dctrl[i];
+      double *d = r->randomised && p->late[i % r->W] ? group->dprev : group->daction;
+      d[i] += r->spec->control_action_scale * group->dctrl[i];
     }
     drop_bad_cotangents(r, t, g);
   }

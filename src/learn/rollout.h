@@ -15,6 +15,7 @@
 #pragma once
 #include "learn/bundle.h"
 #include "learn/normalizer.h"
+#include "learn/randomise.h"
 #include "learn/world.h"
 
 struct lane_group {                  // W neighbouring environments, now
@@ -25,12 +26,20 @@ struct lane_group {                  // W neighbouring environments, now
   // and of the previous action through the action-rate term
   double *dq, *dv, *daction, *dprev; // (nv, W), (nv, W), (nu, W), (nu, W)
   double *dctrl;                     // (nu, W) of the step's control
+  // randomised episodes: parameters and target offsets now, in one of the window's versions; a
+  // reset starts a new version, so that backward finds the old one
+  double *param, *offset; // (nparam, W), (nu, W)
+  double **version;       // (N + 2) of nparam + nu numbers a lane
+  int nversion;
+  int latency[SIM_WIDTH];
 };
 
 struct lane_step {               // one control step of one group, as backward needs it
   double *trail;                 // (substeps, nq + nv, W) states at the start of each substep
   double *load;                  // (substeps, nclink, W) of the nominal step; with bundles only
   double *ctrl;                  // (nu, W)
+  const double *param;           // (nparam, W) of the simulator
+  int late[SIM_WIDTH];           // != 0: the control is that of the action before
   double *after;                 // (nq + nv, W) state reached, before any reset
   double *action, *noise, *prev; // (nu, W): taken, standard normal part, taken before
   int frame[SIM_WIDTH];          // at the start; frame + 1 is reached
@@ -64,7 +73,9 @@ struct rollout {
   double *state;    // (ngroup, nq + nv + nu, W): what a checkpoint keeps ...
   int32_t *counter; // (ngroup, 3, W): ... with this
   size_t nstate, ncounter;
-  double *param;            // (nparam, W) of the simulator, the same for all groups
+  double *param; // (nparam, W) of the simulator, nominal
+  bool randomised;
+  int nparam;
   struct lane_group *group; // (ngroup)
   struct lane_step *step;   // (N, ngroup)
   struct rollout_sums *sum; // (nshard)
