@@ -477,7 +477,7 @@ static void the_exported_policy_acts_alike(void **state) {
   struct onnx_graph g;
   for (int trial = 0; trial < 20; trial++) {
     double obs[NOBS];
-    float obs_f[NOBS], x[NOBS], y[NU], tmp[2 * 64];
+    float obs_f[NOBS], x[NOBS], y[NU], tmp[2 * (64 + 1)];
     for (int i = 0; i < NOBS; i++) {
       obs_f[i] = (float)(norm.mean[i] + 3 * rng_normal(&rng) * sqrt(norm.var[i]));
       obs[i] = obs_f[i];
