@@ -230,7 +230,8 @@ static int build_contacts(struct sim_model *m, struct arena *a, const struct rob
 // ----------------------------------------------------------------------------------------
 
 // Stiffness and damping of a limit's spring such that a steady load rests at the same violation as
-// in MuJoCo's constraint (diffmjx.md 1.7): K, B from solref, times the joint's inertia d / (1 - d).
+// in MuJoCo's constraint: aref = -B v - K d r with K, B from solref, felt through the joint's
+// inertia d / (1 - d) / invweight; d is the impedance beyond its ramp.
 static void build_limits(struct sim_model *m, struct arena *a, const struct robot *r) {
   m->limit = ARENA_NEW(a, struct sim_limit, r->nv);
   if (m->opt.limit_kappa <= 0) {
@@ -245,10 +246,10 @@ static void build_limits(struct sim_model *m, struct arena *a, const struct robo
     double stiff, damp;
     if (f->solref_limit[0] > 0) {
       double tc = fmax(f->solref_limit[0], 2 * m->opt.dt);
-      stiff = 1 / (imp * imp * tc * tc * f->solref_limit[1] * f->solref_limit[1]);
+      stiff = 1 / (imp * tc * tc * f->solref_limit[1] * f->solref_limit[1]);
       damp = 2 / (imp * tc);
     } else {
-      stiff = -f->solref_limit[0] / (imp * imp);
+      stiff = -f->solref_limit[0] / imp;
       damp = -f->solref_limit[1] / imp;
     }
     double inertia = imp / (1 - imp) / f->invweight;
