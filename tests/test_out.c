@@ -373,7 +373,7 @@ static void run_node(struct onnx_graph *g, const struct field *message) {
   }
   float *out = ARENA_NEW(&arena, float, y.dim[1]);
   for (int i = 0; i < y.dim[1]; i++) {
-    float v = operand(x, i, n), w = b ? operand(b, i, n) : 0;
+    float v = x->x[i % n], w = b ? operand(b, i, n) : 0; // of operations number by number
     if (strcmp(op, "Gemm") == 0) {
       double sum = c->x[i];
       for (int k = 0; k < n; k++) {
