@@ -1,6 +1,6 @@
 // Every adjoint of the simulator against central differences (sim/gradcheck.h says how), on every
-// robot that is shipped and on the zoo, which has what those lack: ball joints, springs, several
-// trees, boxes, cylinders and ellipsoids. The same check as `dsim gradcheck`.
+// robot that is shipped, on the zoo, which has what those lack (ball joints, springs, several
+// trees), and on all shapes that touch the floor. The same check as `dsim gradcheck`.
 #include "sim/gradcheck.h"
 #include <math.h>
 #include <setjmp.h>
@@ -65,6 +65,10 @@ static void test_zoo(void **state) {
   (void)state;
   check("tests/robots/zoo.xml");
 }
+static void test_shapes(void **state) {
+  (void)state;
+  check("tests/robots/shapes.xml");
+}
 
 // The verdict itself: it must not pass what is wrong, not finite, or not looked at.
 static void test_verdict(void **state) {
@@ -89,9 +93,9 @@ static void test_verdict(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_g1),      cmocka_unit_test(test_go2),    cmocka_unit_test(test_ant),
-      cmocka_unit_test(test_planar),  cmocka_unit_test(test_simple), cmocka_unit_test(test_zoo),
-      cmocka_unit_test(test_verdict),
+      cmocka_unit_test(test_g1),     cmocka_unit_test(test_go2),     cmocka_unit_test(test_ant),
+      cmocka_unit_test(test_planar), cmocka_unit_test(test_simple),  cmocka_unit_test(test_zoo),
+      cmocka_unit_test(test_shapes), cmocka_unit_test(test_verdict),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
