@@ -35,7 +35,7 @@ static void restore(struct scene *s) {
 }
 
 static struct scene *scene_new_with(double observation_noise, int size, double sigma,
-                                    bool randomised) {
+                                    bool randomised, enum spec_reward reward) {
   struct scene *s = calloc(1, sizeof *s);
   struct err e = {0};
   arena_init(&s->arena);
@@ -51,6 +51,7 @@ static struct scene *scene_new_with(double observation_noise, int size, double s
   p->critic_layers = (struct spec_ints){.n = 1, .v = {16}};
   p->observation_noise = observation_noise;
   p->seed = 9;
+  p->reward = reward;
   p->bundle_size = size;
   p->bundle_sigma_p = sigma;
   p->bundle_sigma_v = 2 * sigma;
@@ -94,7 +95,7 @@ static struct scene *scene_new_with(double observation_noise, int size, double s
 }
 
 static struct scene *scene_new(double observation_noise) {
-  return scene_new_with(observation_noise, 1, 0, false);
+  return scene_new_with(observation_noise, 1, 0, false, REWARD_EXPONENTIAL);
 }
 
 static void scene_free(struct scene *s) {
@@ -105,12 +106,14 @@ static void scene_free(struct scene *s) {
 // ---- the environment alone, in double
 
 // An open-loop window: L = sum of w[t][e] * reward + c . obs of the states reached where an episode
-// is truncated and at the window's end.
+// is truncated and at the window's end. With a discriminator's reward, the judgement is b .
+// residual.
 struct open_loop {
   struct scene *s;
   double *action; // (N, E, nu)
   double *w;      // (N, E)
   double *c;      // (nobs)
+  double *b;      // (nres), numbers that a float holds
   double *obs;    // (nobs, W) scratch
   unsigned char end[N * E];
 };
@@ -118,6 +121,18 @@ struct open_loop {
 static bool bootstraps(const struct rollout *r, int t, int e) {
   int end = r->end[t * r->E + e];
   return end == TRACK_TRUNCATED || (t == r->N - 1 && end == TRACK_RUNS);
+}
+
+static double judgement(struct open_loop *o, const struct lane_step *p, const int *reached, int l) {
+  const struct rollout *r = &o->s->shac.rollout;
+  struct rollout_work *w = o->s->shac.work[0].rollout;
+  double sum = 0;
+  r->world->task->residual_fwd(&r->world->track, w->task, w->sim, w->delta, p->after,
+                               p->after + r->nq * r->W, reached);
+  for (int i = 0; i < r->world->track.nres; i++) {
+    sum += o->b[i] * w->delta[i * r->W + l];
+  }
+  return sum;
 }
 
 static double open_loop_loss(struct open_loop *o) {
@@ -152,6 +167,9 @@ static double open_loop_loss(struct open_loop *o) {
       for (int l = 0; l < r->W; l++) {
         int e = g * r->W + l;
         loss += o->w[t * E + e] * r->reward[t * E + e];
+        if (r->residual) {
+          loss += o->w[t * E + e] * judgement(o, p, reached, l);
+        }
         for (int i = 0; i < r->nobs && bootstraps(r, t, e); i++) {
           loss += o->c[i] * o->obs[i * r->W + l];
         }
@@ -190,8 +208,8 @@ static void open_loop_gradient(struct open_loop *o, double *daction) {
   }
 }
 
-static void check_actions(int bundle_size, double sigma, bool randomised) {
-  struct scene *s = scene_new_with(0, bundle_size, sigma, randomised);
+static void check_actions(int bundle_size, double sigma, bool randomised, enum spec_reward reward) {
+  struct scene *s = scene_new_with(0, bundle_size, sigma, randomised, reward);
   struct rollout *r = &s->shac.rollout;
   // perturbations are constants of the gradient: here their Jacobian must not follow the state
   int key = robot_find_key(&s->world.robot, "stand");
@@ -213,6 +231,14 @@ static void check_actions(int bundle_size, double sigma, bool randomised) {
   }
   for (int i = 0; i < r->nobs; i++) {
     o.c[i] = 0.1 * rng_normal(&draw);
+  }
+  int nres = s->world.track.nres;
+  o.b = ARENA_NEW(&s->arena, double, nres);
+  for (int i = 0; i < nres; i++) {
+    o.b[i] = (double)(float)rng_normal(&draw);
+    for (int row = 0; row < N * E; row++) {
+      r->slope[row * nres + i] = (float)o.b[i];
+    }
   }
   memcpy(o.action, at, sizeof(double) * (size_t)n);
   open_loop_loss(&o);
@@ -270,26 +296,35 @@ static void check_actions(int bundle_size, double sigma, bool randomised) {
 
 static void test_actions(void **state) {
   (void)state;
-  check_actions(1, 0, false);
+  check_actions(1, 0, false, REWARD_EXPONENTIAL);
 }
 static void test_actions_bundled(void **state) {
   (void)state;
-  check_actions(5, 0.002, false);
+  check_actions(5, 0.002, false, REWARD_EXPONENTIAL);
 }
 // parameters, offsets, latency and pushes of an episode, redrawn by resets inside the window
 static void test_actions_randomised(void **state) {
   (void)state;
-  check_actions(1, 0, true);
+  check_actions(1, 0, true, REWARD_EXPONENTIAL);
 }
 static void test_actions_randomised_bundled(void **state) {
   (void)state;
-  check_actions(5, 0.002, true);
+  check_actions(5, 0.002, true, REWARD_EXPONENTIAL);
+}
+
+static void test_actions_judged(void **state) {
+  (void)state;
+  check_actions(1, 0, false, REWARD_ADD);
+}
+static void test_actions_judged_bundled_and_randomised(void **state) {
+  (void)state;
+  check_actions(5, 0.002, true, REWARD_ADD);
 }
 
 // sigma = 0: the same bytes as without bundles, forward and backward, whatever their size
 static void test_bundle_identity(void **state) {
   (void)state;
-  struct scene *s[2] = {scene_new(0), scene_new_with(0, 10, 0, false)};
+  struct scene *s[2] = {scene_new(0), scene_new_with(0, 10, 0, false, REWARD_EXPONENTIAL)};
   for (int k = 0; k < 2; k++) {
     shac_rollout(&s[k]->shac);
     shac_gradient(&s[k]->shac, 1);
@@ -399,6 +434,8 @@ int main(void) {
       cmocka_unit_test(test_actions_bundled),
       cmocka_unit_test(test_actions_randomised),
       cmocka_unit_test(test_actions_randomised_bundled),
+      cmocka_unit_test(test_actions_judged),
+      cmocka_unit_test(test_actions_judged_bundled_and_randomised),
       cmocka_unit_test(test_bundle_identity),
       cmocka_unit_test(test_weights),
       cmocka_unit_test(test_weights_with_noise),

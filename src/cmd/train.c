@@ -19,9 +19,11 @@ static const char progress_header[] =
     "iteration,env_steps,wall_s,reward,episode_s,e_track_cm,actor_loss,critic_loss,"
     "actor_grad_norm,bundle_fraction,lr_actor,lr_critic,critic_grad_norm,failures_per_1000,sigma,"
     "value,root_cm,joint_rad,return_std,episodes,failed,truncated,nonfinite,bad_cotangents,"
-    "skipped_updates,eval_survival,eval_reached,eval_e_track_cm,eval_e_track_local_cm";
+    "skipped_updates,eval_survival,eval_reached,eval_e_track_cm,eval_e_track_local_cm,"
+    "disc_residual,disc_zero,disc_accuracy,disc_gradient";
 static const char timing_header[] =
-    "iteration,env_steps,wall_s,iteration_s,sim_s,forward_s,backward_s,actor_s,critic_s,eval_s";
+    "iteration,env_steps,wall_s,iteration_s,sim_s,forward_s,backward_s,actor_s,critic_s,eval_s,"
+    "discriminator_s";
 
 // ---- signals: the first asks to finish the iteration, the second ends at once
 
@@ -125,6 +127,10 @@ static int write_records(struct training *t, const struct shac_report *p,
   real_or_missing(c, v ? v->reached : NAN);
   real_or_missing(c, v ? v->e_track_cm : NAN);
   real_or_missing(c, v ? v->e_track_local_cm : NAN);
+  real_or_missing(c, p->add.out);
+  real_or_missing(c, p->add.zero);
+  real_or_missing(c, p->add.told);
+  real_or_missing(c, p->add.grad);
   if (csv_end(c, e)) {
     return e->code;
   }
@@ -139,6 +145,7 @@ static int write_records(struct training *t, const struct shac_report *p,
   csv_real(c, p->actor);
   csv_real(c, p->critic);
   csv_real(c, eval_seconds);
+  csv_real(c, p->discriminator);
   return csv_end(c, e);
 }
 

@@ -16,7 +16,7 @@ static size_t block_end(size_t n, int block) {
   return end < n ? end : n;
 }
 
-static double sum_block(float *const *part, int nparts, size_t n, int block) {
+double gradient_sum(float *const *part, int nparts, size_t n, int block) {
   size_t first = (size_t)block * ADAM_BLOCK, end = block_end(n, block);
   float *sum = part[0];
   for (int p = 1; p < nparts; p++) {
@@ -72,7 +72,7 @@ void adam_update_run(struct adam_update *u) {
   int nblock = adam_blocks(a->n);
 #pragma omp for schedule(static)
   for (int b = 0; b < nblock; b++) {
-    u->square[b] = sum_block(u->part, u->nparts, a->n, b);
+    u->square[b] = gradient_sum(u->part, u->nparts, a->n, b);
   }
 #pragma omp single
   {

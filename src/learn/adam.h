@@ -19,6 +19,9 @@ struct adam {
 void adam_new(struct adam *a, struct arena *arena, size_t n, double beta1, double beta2);
 int adam_blocks(size_t n); // how many blocks n numbers have
 
+// One block of n numbers: part[0] += part[1] + ... in order; returns the sum of its squares.
+double gradient_sum(float *const *part, int nparts, size_t n, int block);
+
 // Index of the first number that is not finite, or -1.
 int64_t adam_find_nonfinite(const float *x, size_t n);
 

@@ -76,6 +76,9 @@ void rollout_new(struct rollout *r, struct arena *a, const struct world *w) {
   r->obs = ARENA_NEW(a, float, numbers);
   r->input = s->observation_noise > 0 ? ARENA_NEW(a, float, numbers) : r->obs;
   r->next = ARENA_NEW(a, float, numbers);
+  size_t residuals = rows * (size_t)w->track.nres;
+  r->residual = residuals ? ARENA_NEW(a, float, residuals) : NULL;
+  r->slope = residuals ? ARENA_NEW(a, float, residuals) : NULL;
   r->reward = ARENA_NEW(a, double, rows);
   r->end = ARENA_NEW(a, unsigned char, rows);
 
@@ -103,6 +106,7 @@ struct rollout_work *rollout_work_new(struct arena *a, const struct rollout *r) 
   w->term = ARENA_NEW(a, double, TRACK_NTERM * r->W);
   w->dobs = ARENA_NEW(a, double, r->nobs * r->W);
   w->noisy = ARENA_NEW(a, double, r->nobs * r->W);
+  w->delta = ARENA_NEW(a, double, r->world->track.nres * r->W);
   w->bundle = bundle_work_new(a, &r->bundle);
   w->view = ARENA_NEW(a, struct bundle_view, r->S);
   return w;
@@ -385,6 +389,25 @@ void rollout_step(struct rollout *r, struct rollout_work *w, int t, int shard) {
   }
 }
 
+// rows of the residual of the state reached
+static void store_residual(struct rollout *r, struct rollout_work *w, int t, int g) {
+  const struct lane_step *p = step_of(r, t, g);
+  const int W = r->W, nres = r->world->track.nres;
+  float *row = r->residual + rollout_row(r, t, g * W) * (size_t)nres;
+  int reached[SIM_WIDTH];
+  for (int l = 0; l < W; l++) {
+    reached[l] = p->frame[l] + 1;
+  }
+  r->world->task->residual_fwd(&r->world->track, w->task, w->sim, w->delta, p->after,
+                               p->after + r->nq * W, reached);
+  for (int l = 0; l < W; l++) {
+    bool dead = p->end[l] == TRACK_NONFINITE;
+    for (int i = 0; i < nres; i++) {
+      row[l * nres + i] = dead ? 0 : (float)w->delta[i * W + l];
+    }
+  }
+}
+
 void rollout_reach(struct rollout *r, struct rollout_work *w, const struct normalizer *z, int t,
                    int g) {
   const struct world *world = r->world;
@@ -432,6 +455,9 @@ void rollout_reach(struct rollout *r, struct rollout_work *w, const struct norma
     r->end[(size_t)t * (size_t)r->E + (size_t)(g * W + l)] = (unsigned char)p->end[l];
   }
   normalizer_fwd(group_rows(r, r->next, t, g), z, group->obs, W);
+  if (r->residual) {
+    store_residual(r, w, t, g);
+  }
 
   if (between_steps(r, w, p, t, g)) {
     int frame[SIM_WIDTH];
@@ -448,6 +474,24 @@ static bool lane_is_finite(const double *x, int n, int W, int l) {
     finite &= isfinite(x[i * W + l]) != 0;
   }
   return finite;
+}
+
+// the discriminator's part of the reward, by way of the residual of the state reached
+static void residual_bwd(struct rollout *r, struct rollout_work *w, const double *dreward, int t,
+                         int g) {
+  const struct lane_step *p = step_of(r, t, g);
+  struct lane_group *group = &r->group[g];
+  const int W = r->W, nres = r->world->track.nres;
+  const float *slope = r->slope + rollout_row(r, t, g * W) * (size_t)nres;
+  int reached[SIM_WIDTH];
+  for (int l = 0; l < W; l++) {
+    reached[l] = p->frame[l] + 1;
+    for (int i = 0; i < nres; i++) {
+      w->delta[i * W + l] = dreward[l] * (double)slope[l * nres + i];
+    }
+  }
+  r->world->task->residual_bwd(&r->world->track, w->task, w->sim, group->dq, group->dv, w->delta,
+                               p->after, p->after + r->nq * W, reached);
 }
 
 void rollout_reach_bwd(struct rollout *r, struct rollout_work *w, const double *dreward,
@@ -478,6 +522,9 @@ void rollout_reach_bwd(struct rollout *r, struct rollout_work *w, const double *
   memset(group->dprev, 0, sizeof(double) * nu);
   world->task->reward_bwd(track, w->task, w->sim, group->dq, group->dv, group->daction,
                           group->dprev, dreward, qpos, qvel, p->action, p->prev, reached, p->first);
+  if (r->slope) {
+    residual_bwd(r, w, dreward, t, g);
+  }
 }
 
 // Nominal substeps backward, from the last to the first; where a lane's branches began, the

@@ -61,6 +61,7 @@ struct rollout_work { // one thread's
   struct track_work *task;
   double *qpos1, *qvel1;       // one instance
   double *term, *dobs, *noisy; // lanes
+  double *delta;               // (nres, W)
   struct bundle_work *bundle;
   struct bundle_view *view; // (S)
 };
@@ -83,6 +84,10 @@ struct rollout {
   float *obs;   // (rows, nobs) normalised, of the state before each step: what critics see
   float *input; // the same with observation noise: what the policy sees (obs itself without noise)
   float *next;  // (rows, nobs) of the state after each step, before any reset
+  // with a discriminator only, else NULL: (rows, nres) residuals of the states reached, 0 where a
+  // state is not finite, and the gradient of the reward with respect to them, which the learner
+  // fills in before it goes back
+  float *residual, *slope;
   double *reward;     // (N, E)
   unsigned char *end; // (N, E) enum track_end
 };

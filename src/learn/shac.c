@@ -49,6 +49,11 @@ void shac_new(struct shac *s, struct arena *a, const struct world *w) {
   size_t largest = s->critic.nparam > s->nactor ? s->critic.nparam : s->nactor;
   s->square = ARENA_NEW(a, double, adam_blocks(largest));
 
+  if (spec->reward == REWARD_ADD) {
+    s->add = ARENA_NEW(a, struct add, 1);
+    add_new(s->add, a, spec, w->track.nres, (int)rows, r->nshard, w->threads);
+  }
+
   return_stats_init(&s->returns);
   s->value = ARENA_NEW(a, double, rows);
   s->target = ARENA_NEW(a, double, rows);
@@ -76,6 +81,20 @@ static float *rows_at(const struct rollout *r, float *x, int t, int e, int width
 
 // ---- one shard, forward and backward
 
+// the discriminator's part of the rewards of a shard's window, and their slopes
+static void judge_shard(struct shac *s, struct shac_work *w, int shard) {
+  struct rollout *r = &s->rollout;
+  int e0 = shard * r->S, nres = s->add->nres;
+  add_judge(w->value, rows_at(r, r->slope, 0, e0, nres), s->add,
+            rows_at(r, r->residual, 0, e0, nres), r->N * r->S, shard, omp_get_thread_num());
+  for (int t = 0; t < r->N; t++) {
+    for (int e = 0; e < r->S; e++) {
+      int i = t * r->E + e0 + e;
+      r->reward[i] += r->end[i] == TRACK_NONFINITE ? 0 : w->value[t * r->S + e];
+    }
+  }
+}
+
 static void shard_forward(struct shac *s, struct shac_work *w, int shard) {
   struct rollout *r = &s->rollout;
   int e0 = shard * r->S, g0 = e0 / r->W, g1 = g0 + r->S / r->W;
@@ -99,6 +118,9 @@ static void shard_forward(struct shac *s, struct shac_work *w, int shard) {
     w->sim_seconds += wall_seconds() - start;
   }
 
+  if (s->add) {
+    judge_shard(s, w, shard);
+  }
   // values of all states reached, in one go
   critic_value(w->value, &s->critic, &w->critic, rows_at(r, r->next, 0, e0, r->nobs), r->N * r->S);
   for (int t = 0; t < r->N; t++) {
@@ -400,8 +422,9 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
                                .lr = p->lr_critic,
                                .clip = spec->critic_grad_norm,
                                .square = s->square};
-  double clock[5] = {wall_seconds()}, critic_loss_sum = 0;
-  int64_t bad_critic = -1;
+  p->add = (struct add_report){NAN, NAN, NAN, NAN};
+  double clock[7] = {wall_seconds()}, critic_loss_sum = 0;
+  int64_t bad_critic = -1, bad_discriminator = s->add ? s->add->bad_updates : 0;
   for (int i = 0; i < s->threads; i++) {
     s->work[i].sim_seconds = 0;
   }
@@ -413,6 +436,9 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
     {
       return_stats_merge(&s->returns, s->loss, s->rollout.E);
       s->scale = return_stats_scale(&s->returns, spec->return_norm, s->rollout.E, s->rollout.N);
+      if (s->add) {
+        add_sum_up(&p->add, s->add, s->rollout.nshard);
+      }
       clock[1] = wall_seconds();
     }
     phase_backward(s);
@@ -422,14 +448,23 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
 #pragma omp single
     clock[3] = wall_seconds();
     phase_critic(s, &critic, &critic_loss_sum, &bad_critic);
+#pragma omp single
+    clock[4] = wall_seconds();
+    if (s->add) {
+      add_train(s->add, s->rollout.residual, s->iteration);
+    }
   }
+  if (s->add) {
+    add_finish(s->add, s->rollout.residual);
+  }
+  clock[5] = wall_seconds();
   for (int j = 0; j < s->rollout.nu; j++) {
     float *log_sigma = &s->param[s->actor.nparam + (size_t)j];
     *log_sigma = *log_sigma < (float)LOG_SIGMA_MIN ? (float)LOG_SIGMA_MIN : *log_sigma;
   }
   fill_report(s, p);
   merge_observations(s);
-  clock[4] = wall_seconds();
+  clock[6] = wall_seconds();
 
   int rows = s->rollout.E * s->rollout.N;
   p->critic_loss = critic_loss_sum / rows / s->critic.count;
@@ -439,11 +474,15 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
   p->backward = clock[2] - clock[1];
   p->actor = clock[3] - clock[2];
   p->critic = clock[4] - clock[3];
-  p->wall = clock[4] - clock[0];
+  p->discriminator = clock[5] - clock[4];
+  p->wall = clock[6] - clock[0];
   for (int i = 0; i < s->threads; i++) {
     p->sim += s->work[i].sim_seconds / s->threads;
   }
   name_bad_gradient(s, p->bad_gradient, sizeof p->bad_gradient, actor.nonfinite, bad_critic);
+  if (s->add && s->add->bad_updates > bad_discriminator && !p->bad_gradient[0]) {
+    snprintf(p->bad_gradient, sizeof p->bad_gradient, "the discriminator");
+  }
   s->bad_updates = actor.nonfinite >= 0 ? s->bad_updates + 1 : 0;
   s->iteration++;
   // branches are samples too (bcg.md 3.3)

@@ -9,6 +9,7 @@
 // function of the spec, the seed and the BLAS kernel: not of threads.
 #pragma once
 #include "learn/adam.h"
+#include "learn/add.h"
 #include "learn/critic.h"
 #include "learn/policy.h"
 #include "learn/returns.h"
@@ -25,7 +26,8 @@ struct shac_report {                                        // of one iteration
   // was left out. Empty when all was well.
   char bad_gradient[96];
   // seconds: whole iteration; of it the simulator with task (mean over threads); the phases
-  double wall, sim, forward, backward, actor, critic;
+  double wall, sim, forward, backward, actor, critic, discriminator;
+  struct add_report add; // all NaN without a discriminator
 };
 
 struct shac_work { // one thread's
@@ -61,6 +63,8 @@ struct shac {
   int *order;               // (rows) shuffled
   float *batch_x, *batch_y; // rows in that order: observations, targets in units
   double *square;           // scratch of updates
+
+  struct add *add; // NULL without a discriminator
 
   struct return_stats returns;
   double *value, *target, *discount; // (N, E)

@@ -44,6 +44,17 @@ static int state_pieces(struct piece *p, struct shac *s, struct best_policy *bes
   SCALAR("return.count", s->returns.count);
   PIECE("env.state", r->state, sizeof(double) * r->nstate, false);
   PIECE("env.counter", r->counter, sizeof(int32_t) * r->ncounter, false);
+  if (s->add) {
+    struct add *d = s->add;
+    size_t slab = sizeof(float) * d->net.nparam, replay = (size_t)s->spec->add_replay;
+    PIECE("add.param", d->param, slab, true);
+    PIECE("add.mean", d->mean, sizeof(double) * (size_t)d->nres, true);
+    PIECE("add.count", &d->count, sizeof d->count, true);
+    PIECE("add.velocity", d->velocity, slab, false);
+    PIECE("add.replay", d->replay, sizeof(float) * replay * (size_t)d->nres, false);
+    SCALAR("add.replay_head", d->replay_head);
+    SCALAR("add.replay_count", d->replay_count);
+  }
   SCALAR("bad_updates", s->bad_updates);
   SCALAR("iteration", s->iteration);
   SCALAR("env_steps", s->env_steps);
@@ -55,10 +66,30 @@ static int state_pieces(struct piece *p, struct shac *s, struct best_policy *bes
   return n;
 }
 
+// what is kept in step with the statistics read
+static void refresh_normalisers(struct shac *s) {
+  normalizer_refresh(&s->norm);
+  if (s->add) {
+    add_refresh(s->add);
+  }
+}
+
 static const char *layers_text(char *text, size_t size, const struct mlp *m) {
   size_t n = 0;
   for (int l = 0; l <= m->nlayer; l++) {
     n += (size_t)snprintf(text + n, size - n, "%s%d", l ? " " : "", m->size[l]);
+  }
+  return text;
+}
+
+// "add 85 256 128 1": with a discriminator, the layers of its network; else "exponential"
+static const char *reward_text(char *text, size_t size, const struct shac *s) {
+  if (!s->add) {
+    return "exponential";
+  }
+  size_t n = (size_t)snprintf(text, size, "add");
+  for (int l = 0; l <= s->add->net.nlayer; l++) {
+    n += (size_t)snprintf(text + n, size - n, " %d", s->add->net.size[l]);
   }
   return text;
 }
@@ -100,6 +131,7 @@ static void put_learner(struct checkpoint *c, const struct shac *s) {
   checkpoint_text(c, "critics", "%d", s->critic.count);
   checkpoint_text(c, "envs", "%d", s->rollout.E);
   checkpoint_text(c, "lanes", "%d", s->rollout.W);
+  checkpoint_text(c, "reward", "%s", reward_text(text, sizeof text, s));
 }
 
 static int require_same(const struct checkpoint *file, const struct checkpoint *own,
@@ -201,8 +233,9 @@ int state_save(struct shac *s, const struct best_policy *best, const char *run, 
 
 int state_load(struct shac *s, struct best_policy *best, struct arena *a, const char *run,
                struct err *e) {
-  static const char *const same[] = {"robot", "observation", "obs",     "actions", "actuators",
-                                     "actor", "critic",      "critics", "envs",    "lanes"};
+  static const char *const same[] = {"robot",     "observation", "obs",    "actions",
+                                     "actuators", "actor",       "critic", "critics",
+                                     "envs",      "lanes",       "reward"};
   struct checkpoint file, own;
   if (!state_newest(&file, a, run)) {
     return err_set(e, EXIT_USAGE, "%s: no checkpoint to resume from", run);
@@ -220,7 +253,7 @@ int state_load(struct shac *s, struct best_policy *best, struct arena *a, const 
   for (int i = 0; i < n && !e->code; i++) {
     checkpoint_copy(piece[i].data, piece[i].size, &file, piece[i].name, e);
   }
-  normalizer_refresh(&s->norm);
+  refresh_normalisers(s);
   return e->code;
 }
 
@@ -240,14 +273,18 @@ int state_init_from(struct shac *s, struct arena *a, const char *run, struct err
   if (require_same(&file, &own, same, (int)(sizeof same / sizeof *same), e)) {
     return e->code;
   }
+  // a run with another reward has no discriminator to go on with; a fresh one begins
+  static const char *const reward[] = {"reward"};
+  struct err other = {0};
+  bool judge = !require_same(&file, &own, reward, 1, &other);
   struct piece piece[MAX_PIECES];
   int n = state_pieces(piece, s, &unused);
   for (int i = 0; i < n && !e->code; i++) {
-    if (piece[i].weights) {
+    if (piece[i].weights && (judge || strncmp(piece[i].name, "add.", 4) != 0)) {
       checkpoint_copy(piece[i].data, piece[i].size, &file, piece[i].name, e);
     }
   }
-  normalizer_refresh(&s->norm);
+  refresh_normalisers(s);
   return e->code;
 }
 
