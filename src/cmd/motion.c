@@ -338,7 +338,6 @@ static int motion_synth_command(int argc, char **argv) {
     if (motion_synth(&clip, &a, &r, name[i], &e) != 0) {
       break;
     }
-    clip_clean(&clip, &r);
     if (motion_synth_check(&s, &a, &r, &clip, &e) != 0) {
       break;
     }

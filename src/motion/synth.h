@@ -22,21 +22,22 @@ struct synth_report {
   double speed_share;  // joint speed over the motor's limit, the largest
   double torque_share; // joint torque over its limit, the largest
   char speed_joint[64], torque_joint[64];
-  int speed_frame, torque_frame, residual_frame, slip_frame; // where
-  double residual_force,
-      residual_moment; // N, N m: what unilateral contact (friction .6) cannot give
+  double residual_force;  // N, largest: what contact that only pushes (friction .6) cannot give
+  double residual_moment; // N m, about the centre of mass
   double residual_force_rms, residual_moment_rms;
   double slip;                // m/s, fastest standing sphere
-  double sole_low, sole_high; // m, sphere bottoms of standing feet under and over the floor
+  double sole_low, sole_high; // m, sphere bottoms under the floor, and over it on standing feet
   double flight_error;        // m/s^2, |acceleration of the centre of mass - g| in flight
   double flight_share;        // of all frames
-  double top_speed;           // m/s, centre of mass, horizontal, mean over half a second
-  double distance;            // m along the path
-  double jump_rise;   // m, highest rise of the centre of mass in one flight, from its last standing
-                      // frame
+  int flights, high_flights;  // with any frame; with both soles 15 cm up
+  double jump_rise;   // m, of the centre of mass in one flight, since the last standing frame
   double sole_rise;   // m, highest both soles get at once
+  double kick_height; // m, highest sole while the other foot stands
+  double top_speed;   // m/s, centre of mass, horizontal, mean over half a second
+  double distance;    // m along the path
   double turn;        // rad, most yaw away from the start, either way
   double first_speed; // rad/s, largest joint speed of the first two frames
+  int speed_frame, torque_frame, residual_frame, slip_frame; // where
 };
 int motion_synth_check(struct synth_report *s, struct arena *a, const struct robot *r,
                        const struct clip *c, struct err *e);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { POINTS = 2 * SYNTH_SPHERES, EDGES = 4 * POINTS, SWEEPS = 400 };
+enum { POINTS = 2 * SYNTH_SPHERES, SIDES = 8, EDGES = SIDES * POINTS, SWEEPS = 400 };
 static const double near_floor = 5e-3, friction = .6;
 
 struct track {
@@ -38,23 +38,14 @@ static bool stands(const struct track *s, int t, int foot) {
   return true;
 }
 
-static bool flies(const struct track *s, int t) {
-  for (int k = 0; k < POINTS; k++) {
-    double x[3];
-    sphere_bottom(x, s, t, k / SYNTH_SPHERES, k % SYNTH_SPHERES);
-    if (x[2] < near_floor) {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Forces of least squares at the spheres near the floor: along four edges of a pyramid inside the
+// Forces of least squares at the spheres near the floor: along eight edges of a pyramid inside the
 // friction cone, never pulling, to give the wrench (force and moment about the origin) asked for.
 // Coordinate descent on the nonnegative shares of the edges. Returns the wrench left over.
 static void share_wrench(double force[POINTS][3], double left[6], const struct track *s, int t,
                          const double wrench[6]) {
-  static const double side[4][2] = {{1, 0}, {-1, 0}, {0, 1}, {0, -1}};
+  const double half = sqrt(.5);
+  const double side[SIDES][2] = {{1, 0},  {half, half},   {0, 1},  {-half, half},
+                                 {-1, 0}, {-half, -half}, {0, -1}, {half, -half}};
   const double weight[6] = {1, 1, 1, 3, 3, 3}, ridge = 1e-6; // 1/N^2, 1/(N m)^2
   double col[EDGES][6], share[EDGES] = {0}, edge[EDGES][3];
   int point[EDGES], n = 0;
@@ -63,7 +54,7 @@ static void share_wrench(double force[POINTS][3], double left[6], const struct t
     double x[3];
     sphere_bottom(x, s, t, k / SYNTH_SPHERES, k % SYNTH_SPHERES);
     memset(force[k], 0, sizeof force[k]);
-    for (int m = 0; m < 4 && x[2] < near_floor; m++, n++) {
+    for (int m = 0; m < SIDES && x[2] < near_floor; m++, n++) {
       const double f[3] = {friction * side[m][0], friction * side[m][1], 1};
       const double arm[3] = {x[0] - o[0], x[1] - o[1], x[2] - o[2]};
       double c[3];
@@ -195,28 +186,40 @@ static void check_feet(struct synth_report *out, const struct track *s) {
   }
 }
 
+static double sole_of(const struct track *s, int t, int foot) { // its lowest sphere
+  double low = INFINITY;
+  for (int i = 0; i < SYNTH_SPHERES; i++) {
+    double x[3];
+    sphere_bottom(x, s, t, foot, i);
+    low = fmin(low, x[2]);
+  }
+  return low;
+}
+
 static void check_flight(struct synth_report *out, const struct track *s) {
   const int n = s->c->nframe;
   int flying = 0, last = 0;
+  double highest = 0; // of both soles in this flight
   for (int t = 0; t < n; t++) {
-    if (!flies(s, t)) {
+    const double left = sole_of(s, t, 0), right = sole_of(s, t, 1), both = fmin(left, right);
+    if (both < near_floor) {
       last = t;
+      highest = 0;
+      out->kick_height = fmax(out->kick_height, fmax(left, right));
       continue;
     }
     flying++;
+    out->flights += last == t - 1;
+    out->high_flights += highest < .15 && both >= .15;
+    highest = fmax(highest, both);
+    out->sole_rise = fmax(out->sole_rise, both);
     const double *a = kin_at(s, t - 1)->mean, *b = kin_at(s, t)->mean, *c = kin_at(s, t + 1)->mean;
-    double off[3], low = INFINITY;
+    double off[3];
     for (int d = 0; d < 3; d++) {
       off[d] = (a[d] - 2 * b[d] + c[d]) / (s->dt * s->dt) - s->r->gravity[d];
     }
     out->flight_error = fmax(out->flight_error, sqrt(dot3(off, off)));
     out->jump_rise = fmax(out->jump_rise, b[2] - kin_at(s, last)->mean[2]);
-    for (int k = 0; k < POINTS; k++) {
-      double x[3];
-      sphere_bottom(x, s, t, k / SYNTH_SPHERES, k % SYNTH_SPHERES);
-      low = fmin(low, x[2]);
-    }
-    out->sole_rise = fmax(out->sole_rise, low);
   }
   out->flight_share = (double)flying / n;
 }

@@ -49,7 +49,7 @@ void clip_walk(struct synth_plan *p) {
   walker_step(&w, .15, 0, apart, 20, 22, .07, .1);
   walker_step(&w, .4, 0, apart, 6, 20, .08, .2);
   const double stride = .52;
-  for (int i = 0; i < 22; i++) {
+  for (int i = 0; i < 20; i++) {
     // ahead, a left curve, ahead, a right curve
     const double turn = i >= 4 && i < 10 ? .11 : i >= 13 && i < 20 ? -.13 : 0;
     walker_step(&w, stride, turn, apart, 5, 20, .08, .25);
@@ -59,7 +59,8 @@ void clip_walk(struct synth_plan *p) {
   walker_step(&w, .12, 0, stand, 8, 22, .07, .1);
   walker_step(&w, 0, 0, stand, 14, 22, .06, 0);
   const int end = w.frame;
-  plan_follow(p, 10, p->nframe - 1, 14, .025, .2);
+  plan_follow(p, 14, .2);
+  plan_drop(p, 35, end, .025, 25);
   plan_arms(p, 0, p->nframe - 1, .9, .12);
   quiet_ends(p, 10, end + 45);
 }
@@ -117,7 +118,8 @@ void clip_run(struct synth_plan *p) {
   runner_step(&w, .14, 0, stand, 15, 40, .07, .1);
   runner_step(&w, 0, 0, stand, 20, 1000, .06, 0);
   const int end = w.land;
-  plan_follow(p, 10, p->nframe - 1, 14, .05, .3);
+  plan_follow(p, 14, .3);
+  plan_drop(p, 35, end, .05, 25);
   plan_lean(p, 75, end - 100, 0, .1, 0, 40);
   plan_pair(p, "elbow", 60, end - 20, -.75, .25, 40);
   plan_arms(p, 0, p->nframe - 1, .8, .2);
@@ -177,7 +179,7 @@ void clip_jump(struct synth_plan *p) {
                  leaps[i].tuck, l.y - r.y);
     start = on[i] + 32;
   }
-  plan_follow(p, 10, p->nframe - 1, 10, 0, .1);
+  plan_follow(p, 10, .1);
   for (int i = 0; i < N; i++) {
     leap_body(p, on[i], leaps[i].air, .17);
   }
@@ -276,7 +278,8 @@ void clip_fight(struct synth_plan *p) {
   plan_swing(p, 1, 662, 682, place_beside(w.x, w.y, w.yaw, 1, l.y - r.y), .06, 0);
   plan_swing(p, 0, 692, 712, place_beside(w.x, w.y, w.yaw, 0, l.y - r.y), .06, 0);
 
-  plan_follow(p, 10, p->nframe - 1, 10, .04, .1);
+  plan_follow(p, 10, .1);
+  plan_drop(p, 35, 690, .04, 25);
   guard(p, 60, 660, 30);
   static const struct {
     int side, at;
@@ -335,7 +338,8 @@ void clip_dance(struct synth_plan *p) {
   }
   plan_swing(p, 0, t, t + 17, place_beside(w.x, w.y, w.yaw, 0, apart), .05, 0);
   const int twist = t + BEAT;
-  plan_follow(p, 10, p->nframe - 1, 12, .03, .15);
+  plan_follow(p, 12, .15);
+  plan_drop(p, 35, twist + 4 * BEAT, .03, 25);
 
   // to and fro on both feet, one arm up, a beat each way
   for (int i = 0; i < SWAYS; i++) {
@@ -355,7 +359,7 @@ void clip_dance(struct synth_plan *p) {
   }
   arms_out(p, spin + 8, twist - 12, 1.25, .3, 20);
   // twist at the waist over bending knees, fists before the chest
-  const int beats = 5;
+  const int beats = 4;
   guard(p, twist + 6, twist + beats * BEAT, 20);
   for (int i = 0; i < beats; i++) {
     const int at = twist + i * BEAT + 12;

@@ -261,8 +261,8 @@ void plan_swing_via(struct synth_plan *p, int foot, int off, int on, struct synt
   }
 }
 
-void plan_follow(struct synth_plan *p, int from, int to, int width, double drop, double sigma_xy) {
-  for (int t = from; t <= to && t < p->nframe; t++) {
+void plan_follow(struct synth_plan *p, int width, double sigma_xy) {
+  for (int t = 0; t < p->nframe; t++) {
     double x = 0, y = 0, yaw = 0, weight = 0;
     for (int k = -width; k <= width; k++) {
       const double w = 1 + cos(M_PI * k / (width + 1));
@@ -282,8 +282,6 @@ void plan_follow(struct synth_plan *p, int from, int to, int width, double drop,
     fr->pelvis_sigma[0] = fr->pelvis_sigma[1] = sigma_xy;
     rot_yaw_pitch_roll(fr->rot, yaw, 0, 0);
     memcpy(fr->torso, fr->rot, sizeof fr->torso);
-    const double in = ease((t - from) / 25.) * ease((to - t) / 25.);
-    fr->pelvis[2] = p->pelvis_height - drop * in;
   }
 }
 

@@ -72,9 +72,9 @@ struct synth_via {
 // As plan_swing, through `n` via points in time order.
 void plan_swing_via(struct synth_plan *p, int foot, int off, int on, struct synth_place to,
                     const struct synth_via *via, int n);
-// Pelvis over the moving average of the feet (window in frames), facing their mean heading, lower
-// than standing by `drop`.
-void plan_follow(struct synth_plan *p, int from, int to, int window, double drop, double sigma_xy);
+// Pelvis over the moving average of the feet (width frames either way), facing their mean heading.
+// Overrules earlier wishes for the pelvis's place and the rotations.
+void plan_follow(struct synth_plan *p, int width, double sigma_xy);
 // Pelvis lower by `drop` in from..to, eased over ramp frames. plan_free: pelvis anywhere (flight).
 void plan_drop(struct synth_plan *p, int from, int to, double drop, int ramp);
 void plan_free(struct synth_plan *p, int from, int to);

@@ -102,6 +102,7 @@ static void add_to_band(struct synth_solver *s, struct synth_local *w, int t, do
       f->gf[i] = half[i * (wide + 1) + wide] = w->gf[i];
     }
     if (!cholesky(f->hff, nf, nf)) {
+#pragma omp atomic write
       *ok = false;
       return;
     }
@@ -252,8 +253,7 @@ static void descend(struct synth_solver *s, int iterations) {
       }
       damping *= now < cost ? (length == 1 ? .1 : 2) : 20;
     }
-    log_info("synth: soft %g step %d, cost %.6g -> %.6g, damping %.1e, length %g", s->soft, it,
-             cost, now, damping, length);
+    log_progress("synth: sigma x %g, step %d, cost %.6g", s->soft, it, now);
     if (!(now < cost)) {
       update_kin(s, s->qpos);
       return;
@@ -306,6 +306,7 @@ int plan_solve(double *qpos, const struct synth_plan *p, struct arena *a, int it
     solver_soften(&s, soft[stage]);
     descend(&s, stage + 1 < sizeof soft / sizeof soft[0] ? iterations / 4 : iterations);
   }
+  log_progress_end();
   for (size_t i = 0; i < (size_t)(s.n * r->nq); i++) {
     if (!isfinite(s.qpos[i])) {
       return err_set(e, EXIT_NUMERIC, "motion synth: the solver diverged");
