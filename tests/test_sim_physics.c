@@ -374,7 +374,7 @@ static void test_friction_cone(void **state) {
 static void test_sinking(void **state) {
   (void)state;
   static const struct {
-    double kappa, mm, tol; // after 0.3 s, bcg.md's figures
+    double kappa, mm, tol; // after 0.3 s, figures of the law at three stiffnesses
   } want[] = {{50, 11, 0.5}, {100, 9, 0.5}, {300, 5.6, 0.1}};
   for (int i = 0; i < 3; i++) {
     struct scene s;

@@ -19,7 +19,7 @@ struct add_work { // one thread's
   struct disc_cache cache;
 };
 
-// Hidden weights uniform in +-1/sqrt(in), the output's in +-1, biases 0 (bcg.md 4.3).
+// Hidden weights uniform in +-1/sqrt(in), the output's in +-1, biases 0.
 static void init_weights(float *param, const struct disc *d, uint64_t seed) {
   for (int l = 0; l < d->nlayer; l++) {
     struct rng draw = rng_stream(seed, RNG_INIT_WEIGHTS, INIT_NETWORK, (uint32_t)l, 0);

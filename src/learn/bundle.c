@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-// bounds of a perturbation in joint space, so that a near-singular leg does not jump (bcg.md 3.3)
+// bounds of a perturbation in joint space, so that a near-singular leg does not jump
 static const double MAX_DQ = 0.1, MAX_DV = 0.5;
 
 struct bundle_work {

@@ -1,4 +1,4 @@
-// Bundled contact gradients (arXiv 2609.30951; bcg.md 3). An environment one of whose contact links
+// Bundled contact gradients (arXiv 2609.30951). An environment one of whose contact links
 // carries more than `bundle.force` is replaced, from the substep where that happens, by B branches
 // with contact-local perturbations. The branches run under the environment's own control; at every
 // control boundary their mean is the environment's state: what the reward, the observation and the

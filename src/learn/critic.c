@@ -7,7 +7,7 @@ void critic_new(struct critic *c, struct arena *a, const struct spec *s, int nob
   c->nparam = c->net.nparam * (size_t)c->count;
   c->param = ARENA_NEW(a, float, c->nparam);
   for (int k = 0; k < c->count; k++) {
-    // near 0 at first: the minimum of random values would be far below the truth (learning.md 7.5)
+    // near 0 at first: the minimum of random values would be far below the truth
     mlp_init(c->param + (size_t)k * c->net.nparam, &c->net, (uint64_t)s->seed, (uint32_t)(k + 1),
              0.01);
   }

@@ -1,5 +1,5 @@
 // Ensemble of value functions on normalised observations; the smallest value counts. Networks
-// predict values in `unit`s. No target network (PWM's SHAC, bcg.md 2.2).
+// predict values in `unit`s. No target network (PWM's SHAC).
 #pragma once
 #include "learn/adam.h"
 #include "learn/mlp.h"

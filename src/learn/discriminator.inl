@@ -7,7 +7,7 @@
 // Loss over n negatives (residuals, target 0) and one positive, the residual of perfection x = 0:
 //   L = 1/2 [softplus(-D(0)) + mean softplus(D(x))] + lambda/2 [|dD/dx(0)|^2 + mean |dD/dx|^2]
 //       + mu |w|^2,   w the output layer's weights; softplus(D) = log(1 + e^D)
-// (ADD, arXiv 2505.04961: binary cross-entropies of sigmoid(D); bcg.md 4.3).
+// (ADD, arXiv 2505.04961: binary cross-entropies of sigmoid(D)).
 //
 // Layer l: a_l = W_l h_l + b_l, h_{l+1} = relu(a_l), h_0 = x, mask m_l = a_l > 0, a constant for
 // both derivatives. D is one number, so going back from it once serves twice:

@@ -18,7 +18,7 @@ struct evaluation {
 struct evaluator; // lanes and work space for one caller
 struct evaluator *evaluator_new(struct arena *a, const struct world *w);
 // starts episodes for each of the seeds first .. last. noise scales the paper's reset noise on the
-// initial states (bcg.md 6.3), drawn per seed and start; with 0 all seeds are the same. Episodes
-// are allocated in a.
+// initial states (arXiv 2609.30951), drawn per seed and start; with 0 all seeds are the same.
+// Episodes are allocated in a.
 void evaluator_run(struct evaluation *v, struct arena *a, struct evaluator *ev, struct policy *p,
                    int starts, int first_seed, int last_seed, double noise);

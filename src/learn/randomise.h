@@ -1,6 +1,6 @@
-// Domain randomisation (bcg.md 6.3): what a robot's episode differs in from the nominal robot.
-// Drawn by counter from (seed, environment, episode), so a replay needs no record of it. The
-// simulator takes the physical part as per-lane parameters.
+// Domain randomisation (ranges of arXiv 2609.30951): what a robot's episode differs in from the
+// nominal robot. Drawn by counter from (seed, environment, episode), so a replay needs no record of
+// it. The simulator takes the physical part as per-lane parameters.
 #pragma once
 #include "learn/world.h"
 

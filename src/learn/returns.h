@@ -1,5 +1,5 @@
 // Returns of a rollout window: the actor's loss per environment, TD(lambda) targets of the critic,
-// and the running deviation that scales the loss (SHAC as in PWM; bcg.md 2.1 and 2.2).
+// and the running deviation that scales the loss (SHAC as in PWM).
 //
 // Arrays are (N, E), step by step. value[t] is the value of the state after step t, before any
 // reset: 0 where the episode failed. cut[t] != 0: the episode ended with step t.

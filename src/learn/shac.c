@@ -485,7 +485,7 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
   }
   s->bad_updates = actor.nonfinite >= 0 ? s->bad_updates + 1 : 0;
   s->iteration++;
-  // branches are samples too (bcg.md 3.3)
+  // branches are samples too
   s->env_steps += rows;
   int64_t open = 0, branch_substeps = 0;
   for (int i = 0; i < s->rollout.nshard && bundle_on(&s->rollout.bundle); i++) {

@@ -1,6 +1,6 @@
 // Short-horizon actor-critic (Xu et al., arXiv 2204.07137) in the variant of PWM: no target
 // network, three critics of which the smallest value counts, returns normalised by their running
-// deviation (bcg.md 2.2, learning.md 3).
+// deviation.
 //
 // One iteration: roll every environment N steps; values of the states reached; the gradient of
 //   L = scale * sum_e -[ sum_k gamma^k r + gamma^n V ]

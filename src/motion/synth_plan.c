@@ -7,7 +7,7 @@
 // how still a standing foot is
 static const double planted = 1e-4, planted_rot = 1e-3; // m, rad
 
-// hinge speeds (rad/s) of the motors, by effort limit: g1 has 22.5:1 and 14.3:1 gears (g1.md 1.4)
+// hinge speeds (rad/s) of the motors, by effort limit: g1 has 22.5:1 and 14.3:1 gears
 static double motor_speed(double torque) {
   return torque > 130 ? 20 : torque > 80 ? 32 : torque > 10 ? 37 : 22;
 }

@@ -1,5 +1,5 @@
 // Stage: contact geometry and the operational-space quantities of the links near the floor
-// (adjoint.md 3.6). A link whose every candidate has s = 0 in every lane is skipped; so is a single
+// A link whose every candidate has s = 0 in every lane is skipped; so is a single
 // candidate. That is exact: with s = 0 its impulse stays zero.
 //
 // Normal e_z; tangents e_x, e_y. Six columns per contact link stand for all its points:

@@ -1,6 +1,5 @@
 // Stages: velocity and bias force (recursive Newton-Euler), mass matrix (composite rigid bodies),
-// and the joint reverse of both: M qdd + c enters the step as one sweep
-// (adjoint.md 3.3-3.4, 4.8-4.10).
+// and the joint reverse of both: M qdd + c enters the step as one sweep.
 
 // w->v, w->S, w->I -> w->V, w->A, w->H = I V, w->F (subtree sums), w->bias
 LANE_STAGE void bias_fwd(const struct sim_model *m, struct sim_work *w, const realw *param) {

@@ -1,5 +1,5 @@
 // Stage: sparse factor M = L' D L along the tree, in packed rows (leaf -> root per DoF, as MuJoCo's
-// qM), the half solves L^-T and L^-1, and their reverse (adjoint.md 3.4, 4.5-4.6). There is no
+// qM), the half solves L^-T and L^-1, and their reverse. There is no
 // fill-in outside a DoF's ancestors, and descendants of a DoF are a contiguous range, so every
 // inner loop walks contiguous memory. Rows up to FACTOR_ROW stay in registers, unrolled by length.
 

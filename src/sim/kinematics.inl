@@ -1,6 +1,5 @@
 // Stage: positions -> link poses, motion subspaces, inertias about O. Its adjoint is shared by all
-// stages: they add wrenches to links, one sweep from the leaves to the root ends them (simulator.md
-// 2).
+// stages: they add wrenches to links, one sweep from the leaves to the root ends them.
 
 // x = q Exp-moved by h v on every joint's manifold
 LANE_STAGE void positions_move(const struct sim_model *m, realw *q_out, const realw *q, double h,

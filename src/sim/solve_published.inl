@@ -1,5 +1,5 @@
-// Stage: smoothed contact solve with the published step rule (Schwarke et al.; bcg.md 1.4), to
-// reproduce published numbers; solve_split.inl converges better. On unscaled impulses P:
+// Stage: smoothed contact solve with the published step rule (Schwarke et al., arXiv 2404.02887),
+// to reproduce published numbers; solve_split.inl converges better. On unscaled impulses P:
 //   start      P_i = -G_ii^-1 c_i   (each contact alone, sticking)
 //   residual_i = c_i + G_ii P_i + sum_{j != i} s_j G_ij P_j
 //   P_i       <- cone(P_i - r_i residual_i),  r_i = 1 / (1 + sum_j det G_ij)

@@ -1,4 +1,4 @@
-// Stage: smoothed contact solve, scale-free step (simulator.md 3; adjoint.md 3.7, 4.3).
+// Stage: smoothed contact solve, scale-free step.
 // Gauss-Seidel over the active candidates in slot order, `sweeps` times, on the applied impulse Q =
 // s P: a normal step with 1 / G_nn, then a tangent step with 1 / tr G_tt, then the cone. The
 // reverse unrolls the sweeps: a gradient is the derivative of the function as computed.

@@ -1,4 +1,4 @@
-// One substep and one control step, forward and adjoint (adjoint.md 3 and 4), from the stages.
+// One substep and one control step, forward and adjoint from the stages.
 
 // (q, v) -> everything up to w->v_new. The impulses act in half-solved space: v+ = v + L^-1 D^-1 e,
 // e = L^-T dt (tau - c) + sum_f Y_f W_f; the free velocity is never formed.

@@ -1,10 +1,10 @@
 // One episode of tracking, measured the same way whatever simulates it: evaluation in the training
 // simulator and transfer to MuJoCo fill the same struct, so their numbers can be compared.
 //
-// Measures (bcg.md 7): E_track is the mean over steps of track_error in the world, and with both
-// roots moved together (local). A fall is the root below spec terminate.height; it ends the
-// episode, and errors are means up to there. Penetration is the mean depth of a foot's deepest
-// point below the floor over all (step, foot) where there is any.
+// Measures (arXiv 2609.30951, evaluation): E_track is the mean over steps of track_error in the
+// world, and with both roots moved together (local). A fall is the root below spec
+// terminate.height; it ends the episode, and errors are means up to there. Penetration is the mean
+// depth of a foot's deepest point below the floor over all (step, foot) where there is any.
 #pragma once
 #include "motion/feet.h"
 #include "task/track.h"
@@ -20,7 +20,8 @@ struct episode {
 
 void episode_begin(struct episode *ep, int seed, int start);
 // The state the episode starts from: the reference at its first frame, with the paper's reset noise
-// (bcg.md 6.3) times noise on root and joints. The noise depends on ep->seed and ep->start alone.
+// (arXiv 2609.30951, reset noise) times noise on root and joints. The noise depends on ep->seed and
+// ep->start alone.
 void episode_start(const struct episode *ep, double *qpos, double *qvel, const struct track *t,
                    double noise);
 // The state reached at frame (one instance, unstrided). True while the episode goes on: no fall,
