@@ -220,7 +220,7 @@ static void test_chunks_add_up(void **state) {
 
 // ---- the learner's build
 
-enum { NRES = 6, ROWS = 150 };
+enum { NRES = 6, ROWS = 300 };
 
 static void small_spec(struct spec *s) {
   spec_default(s);
@@ -290,8 +290,8 @@ static void test_judge(void **state) {
     x[r * NRES + 2] *= 1e-4f;
   }
   // two shards, as the learner calls it
-  add_judge(reward, slope, &a, x, 100, 0, 0);
-  add_judge(reward + 100, slope + 100 * NRES, &a, x + 100 * NRES, ROWS - 100, 1, 0);
+  add_judge(reward, slope, &a, x, 200, 0, 0);
+  add_judge(reward + 200, slope + 200 * NRES, &a, x + 200 * NRES, ROWS - 200, 1, 0);
 
   struct disc_cache c;
   disc_cache_new(&c, &arena, &a.net, 1);
@@ -449,8 +449,8 @@ static void test_threads(void **state) {
     struct spec s;
     struct add a;
     small_spec(&s);
-    s.envs = 75;
-    s.add_batch = 1; // batches of 75 new and 75 replayed: three chunks
+    s.envs = 150;
+    s.add_batch = 1; // batches of 150 new and 150 replayed: three chunks
     s.add_lr = 0.01;
     add_new(&a, &arena, &s, NRES, ROWS, 1, threads);
     for (int k = 0; k < 3; k++) {
