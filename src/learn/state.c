@@ -257,35 +257,58 @@ int state_load(struct shac *s, struct best_policy *best, struct arena *a, const 
   return e->code;
 }
 
-int state_init_from(struct shac *s, struct arena *a, const char *run, struct err *e) {
+// what a policy's gradient depends on, beside its weights
+static bool is_measure(const char *name) {
+  return strncmp(name, "return.", 7) == 0 || strcmp(name, "iteration") == 0 ||
+         strcmp(name, "env_steps") == 0;
+}
+
+static int take_weights(struct shac *s, struct arena *a, const struct checkpoint *file,
+                        bool measures, struct err *e) {
   static const char *const same[] = {"observation", "obs",    "actions", "actuators",
                                      "actor",       "critic", "critics"};
-  struct checkpoint file, own;
+  struct checkpoint own;
   struct policy p;
   struct best_policy unused = {0};
-  if (!state_newest(&file, a, run)) {
-    return err_set(e, EXIT_USAGE, "%s: no checkpoint to start from", run);
-  }
   shac_policy(&p, a, s);
   checkpoint_init(&own, a);
   put_header(&own, "state", &p);
   put_learner(&own, s);
-  if (require_same(&file, &own, same, (int)(sizeof same / sizeof *same), e)) {
+  if (require_same(file, &own, same, (int)(sizeof same / sizeof *same), e)) {
     return e->code;
   }
-  // a run with another reward has no discriminator to go on with; a fresh one begins
-  static const char *const reward[] = {"reward"};
-  struct err other = {0};
-  bool judge = !require_same(&file, &own, reward, 1, &other);
   struct piece piece[MAX_PIECES];
   int n = state_pieces(piece, s, &unused);
   for (int i = 0; i < n && !e->code; i++) {
-    if (piece[i].weights && (judge || strncmp(piece[i].name, "add.", 4) != 0)) {
-      checkpoint_copy(piece[i].data, piece[i].size, &file, piece[i].name, e);
+    if (piece[i].weights || (measures && is_measure(piece[i].name))) {
+      checkpoint_copy(piece[i].data, piece[i].size, file, piece[i].name, e);
     }
   }
-  refresh_normalisers(s);
+  normalizer_refresh(&s->norm);
   return e->code;
+}
+
+int state_init_from(struct shac *s, struct arena *a, const char *run, struct err *e) {
+  struct checkpoint file;
+  if (!state_newest(&file, a, run)) {
+    return err_set(e, EXIT_USAGE, "%s: no checkpoint to start from", run);
+  }
+  return take_weights(s, a, &file, false, e);
+}
+
+int state_list(const char ***path, struct arena *a, const char *run) {
+  const char **names;
+  int n = list_checkpoints(&names, a, run);
+  *path = ARENA_NEW(a, const char *, n + 1);
+  for (int i = 0; i < n; i++) {
+    (*path)[i] = join(a, run, names[n - 1 - i]);
+  }
+  return n;
+}
+
+int state_load_learned(struct shac *s, struct arena *a, const char *path, struct err *e) {
+  struct checkpoint file;
+  return checkpoint_read(&file, a, path, e) ? e->code : take_weights(s, a, &file, true, e);
 }
 
 // ---- the policy alone

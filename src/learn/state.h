@@ -21,6 +21,11 @@ int state_load(struct shac *s, struct best_policy *best, struct arena *a, const 
 // Weights of policy and critics and the observation statistics of another run; optimisers, episodes
 // and counters start anew.
 int state_init_from(struct shac *s, struct arena *a, const char *run, struct err *e);
+// The checkpoints of a run, oldest first; returns how many.
+int state_list(const char ***path, struct arena *a, const char *run);
+// What was learned until one checkpoint: weights, statistics of observations and returns, counters.
+// Episodes stay as they are, so that any number of environments can measure it.
+int state_load_learned(struct shac *s, struct arena *a, const char *path, struct err *e);
 
 int policy_save(const struct policy *p, const char *path, struct err *e);
 // The newest readable checkpoint of a run; NULL if there is none.
