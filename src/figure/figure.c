@@ -10,6 +10,9 @@ const struct figure figures[] = {
     {"curves", "learning curves of every run: reward, survival, error, failures", figure_curves},
     {"tracking", "tracking error per motion, training simulator and MuJoCo, beside the paper's",
      figure_tracking},
+    {"gradvar", "variance of the policy's gradient along training, plain and with bundles",
+     figure_gradvar},
+    {"cloud", "state gradients at contacts, branches against bundles", figure_cloud},
     {"strip", "film strip of a rendered run: stick figures over the reference", figure_strip},
 };
 const int nfigure = sizeof figures / sizeof *figures;

@@ -42,4 +42,6 @@ char *figure_path(struct figure_context *c, const char *base, const char *suffix
 // draw functions: src/figure/draw_*.c
 int figure_curves(struct figure_context *c, char why[200], struct err *e);
 int figure_tracking(struct figure_context *c, char why[200], struct err *e);
+int figure_gradvar(struct figure_context *c, char why[200], struct err *e);
+int figure_cloud(struct figure_context *c, char why[200], struct err *e);
 int figure_strip(struct figure_context *c, char why[200], struct err *e);
