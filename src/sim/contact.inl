@@ -5,9 +5,10 @@
 // Normal e_z; tangents e_x, e_y. Six columns per contact link stand for all its points:
 //   Y = L^-T S on the link's chain, A_fg = Y_f' D^-1 Y_g, U_f = V_f + Y_f' D^-1 r (free velocity).
 
-// From kappa c = 12 on s = 1 / (1 + exp(kappa c)) < 6.2e-6 is taken as 0: a contact 40 mm away
-// (kappa 300) then costs nothing. The step in s is a kink of that size, and noted as one.
-#define CONTACT_FAR 12.
+// From kappa c = 10 on s = 1 / (1 + exp(kappa c)) < 4.6e-5 is taken as 0: a contact 33 mm away
+// (kappa 300) then costs nothing, as a shin over a standing foot. The step in s is a kink of that
+// size, and noted as one.
+#define CONTACT_FAR 10.
 
 struct rim_parts { // of a cylinder's end: axis a, lowest direction d = (a a_z - e_z) / N
   realw a[3], d[3], N;
