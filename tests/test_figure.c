@@ -257,6 +257,62 @@ static void names_with_quotes_do_no_harm(void **state) {
   assert_pictures("out6/curves");
 }
 
+static void gradient_variance_over_seeds(void **state) {
+  (void)state;
+  static const char header[] =
+      "iteration,env_steps,variant,variance,lo,hi,direction_spread,dlo,dhi,ratio,ratio_lo,ratio_hi"
+      "\n";
+  char text[1024];
+  snprintf(
+      text, sizeof text, "%s%s", header,
+      "0,0,plain,8,7,9,0.5,0.4,0.6,1,1,1\n0,0,bundle,4,3,5,0.3,0.2,0.4,0.5,0.4,0.6\n"
+      "100,2000,plain,6,5,7,0.5,0.4,0.6,1,1,1\n100,2000,bundle,2,1,3,0.1,0,0.2,0.25,0.2,0.3\n");
+  put_file("gv/leap/main/seed0/gradvar.csv", text);
+  snprintf(text, sizeof text, "%s%s", header,
+           "0,0,plain,10,9,11,0.7,0.6,0.8,1,1,1\n0,0,bundle,1,0,2,0.1,0,0.2,0.1,0,0.2\n");
+  put_file("gv/leap/main/seed1/gradvar.csv", text);
+  const char *name = "gradvar";
+  int made;
+  struct err e = {0};
+  figures_draw(&name, 1, in_folder("gv"), in_folder("gvout"), &made, &e);
+  if (have_gnuplot) {
+    assert_int_equal(e.code, 0);
+    assert_pictures("gvout/gradvar_leap_main");
+  }
+  // two seeds: from the lowest to the highest; one seed: its resamples
+  const char *csv = "gvout/gradvar_leap_main.csv";
+  assert_float_equal(cell(csv, 0, "variance"), 9, 1e-12);
+  assert_float_equal(cell(csv, 0, "variance_lo"), 8, 1e-12);
+  assert_float_equal(cell(csv, 0, "variance_hi"), 10, 1e-12);
+  assert_float_equal(cell(csv, 1, "variance_lo"), 5, 1e-12);
+  assert_float_equal(cell(csv, 1, "env_steps"), 2000, 1e-12);
+  assert_float_equal(cell(csv, 2, "series"), 1, 0);
+  assert_float_equal(cell(csv, 2, "ratio"), 0.3, 1e-12);
+  assert_float_equal(cell(csv, 3, "ratio_hi"), 0.3, 1e-12);
+}
+
+static void clouds_have_ellipses(void **state) {
+  (void)state;
+  put_file("cl/leap/main/seed0/gradvar.csv", "iteration\n");
+  put_file("cl/leap/main/seed0/cloud.csv", "index,variant,x,y,x_name,y_name\n"
+                                           "0,branch,4,2,z,vz\n1,branch,2,2,z,vz\n"
+                                           "2,branch,3,5,z,vz\n3,branch,3,-1,z,vz\n");
+  const char *name = "cloud";
+  int made;
+  struct err e = {0};
+  figures_draw(&name, 1, in_folder("cl"), in_folder("clout"), &made, &e);
+  if (have_gnuplot) {
+    assert_int_equal(e.code, 0);
+    assert_pictures("clout/cloud_leap_main");
+  }
+  // four points, then the ellipse: two deviations (sqrt(2 / 3) and sqrt(18 / 3)) about (3, 2)
+  const char *csv = "clout/cloud_leap_main.csv";
+  assert_float_equal(cell(csv, 3, "y"), -1, 1e-12);
+  assert_float_equal(cell(csv, 4, "x"), 3 + 2 * sqrt(2.0 / 3), 1e-7);
+  assert_float_equal(cell(csv, 4, "y"), 2, 1e-7);
+  assert_float_equal(cell(csv, 4 + 18, "y"), 2 + 2 * sqrt(6), 1e-7); // a quarter on
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs_are_named_by_their_folders),
@@ -267,6 +323,8 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_drawn_is_said),
       cmocka_unit_test(missing_gnuplot_is_said),
       cmocka_unit_test(names_with_quotes_do_no_harm),
+      cmocka_unit_test(gradient_variance_over_seeds),
+      cmocka_unit_test(clouds_have_ellipses),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
