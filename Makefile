@@ -47,6 +47,10 @@ ARCH := $(shell uname -m)
 
 WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings \
         -Wno-psabi $(if $(WERROR),-Werror)
+ifneq ($(findstring gcc,$(CC)),)
+  # messages are cut on purpose; the lane code has hints for clang's unroller
+  WARN += -Wno-format-truncation -Wno-unknown-pragmas
+endif
 OPT ?= -O3
 # Contraction (fusing a*b+c) is off so that every instruction set gives the same bits.
 FLAGS := -std=gnu17 $(OPT) -g -ffp-contract=off -fno-math-errno -fopenmp $(WARN)
