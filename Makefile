@@ -18,6 +18,13 @@ endif
 ifeq ($(MUJOCO_DIR),)
   PACKAGES += libmujoco-dev
 endif
+GOALS := $(or $(MAKECMDGOALS),all)
+ifneq ($(filter lint,$(GOALS)),)
+  PACKAGES += clang-format
+endif
+ifneq ($(filter asan ubsan tsan,$(GOALS)),)
+  PACKAGES += libclang-rt-14-dev
+endif
 HAVE_DPKG := $(shell command -v dpkg-query)
 MISSING := $(if $(HAVE_DPKG),$(filter-out $(shell dpkg-query -W \
              -f='$${db:Status-Status}/$${Package}\n' $(PACKAGES) 2>/dev/null | sed -n 's,^installed/,,p'), \
@@ -25,15 +32,16 @@ MISSING := $(if $(HAVE_DPKG),$(filter-out $(shell dpkg-query -W \
 INSTALL = $(if $(filter 0,$(shell id -u)),,sudo )sh -c 'apt-get update -q && \
           DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(MISSING)'
 
-GOALS := $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out clean deps,$(GOALS)),)
 ifneq ($(MISSING),)
 # An included file that does not exist is made first, and make starts again: everything below then
-# sees the machine with the packages on it.
-include $(BUILD)/packages.mk
-$(BUILD)/packages.mk:
+# sees the machine with the packages on it. The file is named after them, so each is tried once.
+empty :=
+TRIED := $(BUILD)/packages/$(subst $(empty) $(empty),+,$(strip $(MISSING))).mk
+include $(TRIED)
+$(TRIED):
 	@mkdir -p $(@D)
-	@echo "installing missing packages: $(MISSING)"
+	@echo "installing missing packages: $(strip $(MISSING))"
 	@$(INSTALL) || echo "could not install them; trying to build without"
 	@touch $@
 endif
