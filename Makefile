@@ -195,6 +195,7 @@ demo: $(DSIM)
 	./dsim train demo --overwrite
 	./dsim evaluate results/demo/main/seed0
 	./dsim transfer results/demo/main/seed0
+	./dsim render results/demo/main/seed0
 	./dsim plot --from results/demo
 
 clean:
