@@ -60,7 +60,8 @@ set bmargin at screen foot / height
 set xtics nomirror scale 0.6
 step = real(e_max) / 4
 unit = step > 0 ? 10 ** floor(log10(step)) : 1
-set ytics (step < 1.5 * unit ? unit : step < 3.5 * unit ? 2 * unit : step < 7.5 * unit ? 5 * unit : 10 * unit)
+tick = step < 1.5 * unit ? unit : step < 3.5 * unit ? 2 * unit : step < 7.5 * unit ? 5 * unit : 10 * unit
+set ytics tick
 set xrange [0:real(duration)]
 set yrange [0:(real(e_max) > 0 ? 1.2 * real(e_max) : 1)]
 set xlabel "time (s)" offset 0, 0.4
