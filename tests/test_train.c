@@ -160,7 +160,7 @@ static void test_resume_cuts_records(void **state) {
   char path[256];
   snprintf(path, sizeof path, "%s/crash/progress.csv", folder);
   FILE *f = fopen(path, "a");
-  fprintf(f, "3,256,0,9,9,9,9,9,9,0,1,1,9,9,9,9,9,9,9,9,9,9,9,9,9,,,,\n4,320,0,1");
+  fprintf(f, "3,256,0,9,9,9,9,9,9,0,1,1,9,9,9,9,9,9,9,9,9,9,9,9,9,,,,,,,,\n4,320,0,1");
   fclose(f);
   assert_ok("train @/crash --resume --quiet --iterations 6");
   assert_same_file("whole/progress.csv", "crash/progress.csv");

@@ -161,7 +161,7 @@ static int write_point(struct csv *out, const struct sample *s, int n, int varia
 static int draw_variance(struct figure_context *c, const struct group *g, struct err *e) {
   struct names names = {0};
   struct sample *s;
-  int n, seeds = 0;
+  int n = 0, seeds = 0;
   if (read_samples(&s, &n, &names, c, g, e) || n == 0) {
     return e->code;
   }

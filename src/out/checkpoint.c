@@ -65,7 +65,9 @@ int checkpoint_write(const struct checkpoint *c, const char *path, struct err *e
   char *bytes = arena_alloc(c->arena, n + total);
   memcpy(bytes, header, n);
   for (int i = 0; i < c->nslab; i++) {
-    memcpy(bytes + n, c->slab[i].data, c->slab[i].size);
+    if (c->slab[i].size > 0) { // an empty slab may have no address
+      memcpy(bytes + n, c->slab[i].data, c->slab[i].size);
+    }
     n += c->slab[i].size;
   }
   file_write_atomic(path, bytes, n, e);

@@ -15,10 +15,10 @@ LANE void point_velocity(realw *o, const realw *U, const realw *p) { // X U
     o[k] += U[3 + k];
   }
 }
-LANE void point_wrench_add(realw *W, const realw *p, const realw *f) { // W += X' f
-  cross3_add(W, p, f);
+LANE void point_wrench_add(realw *o, const realw *p, const realw *f) { // o += X' f
+  cross3_add(o, p, f);
   for (int k = 0; k < 3; k++) {
-    W[3 + k] += f[k];
+    o[3 + k] += f[k];
   }
 }
 LANE realw det3(const realw *G) {
