@@ -168,7 +168,7 @@ tests: $(TEST_BIN) $(DSIM)
 
 # the last line printed is the summary: N passed, N failed, N skipped
 check: tests
-	@DSIM_BIN=$(DSIM) DSIM_HOME=$(CURDIR) sh tests/run.sh $(TEST_BIN)
+	@DSIM_BIN=$(abspath $(DSIM)) DSIM_HOME=$(CURDIR) sh tests/run.sh $(TEST_BIN)
 
 # what parses files and what steps the simulator, under a sanitizer
 SANITIZED := base spec cli rundir robot% motion% csv json checkpoint% sim% track%
