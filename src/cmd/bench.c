@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "learn/gemm.h"
 #include "learn/shac.h"
 #include "out/json.h"
 #include "robot/mjcf.h"
@@ -218,6 +219,7 @@ int cmd_bench(int argc, char **argv) {
     return err_report(&e);
   }
   log_quiet(run.quiet);
+  gemm_start();
   struct arena arena;
   arena_init(&arena);
   struct bench b = {.arena = &arena};
