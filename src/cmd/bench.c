@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 16, MUJOCO_STEPS = 100 }; // control steps (of 4 substeps); mj_steps a repetition
+// control steps (of 4 substeps) and mj_steps a repetition: both stand for about half a second, long
+// enough to forget what the other side left in the caches
+enum { STEPS = 32, MUJOCO_STEPS = 128 };
 
 struct bench {
   struct arena *arena;

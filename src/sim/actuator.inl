@@ -32,6 +32,7 @@ LANE realw softplus_parts(realw x, realw *sigmoid) { // log(1 + exp x) and its d
 // w->q (as evaluated), w->v, ctrl -> w->tau, w->diag, w->act_on (actuator's force not clamped)
 LANE_STAGE void actuator_fwd(const struct sim_model *m, struct sim_work *w, const realw *ctrl,
                              const realw *param) {
+  STAGE_LOCALS(m, w);
   double dt = m->opt.dt;
   const realw *damping = param + m->at.damping, *dry = param + m->at.frictionloss;
   for (int d = 0; d < m->nv; d++) {
@@ -95,6 +96,7 @@ LANE_STAGE void actuator_fwd(const struct sim_model *m, struct sim_work *w, cons
 LANE_STAGE void actuator_bwd(const struct sim_model *m, struct sim_work *w, realw *d_ctrl,
                              realw *d_param, const realw *d_tau, const realw *ctrl,
                              const realw *param) {
+  STAGE_LOCALS(m, w);
   double dt = m->opt.dt;
   const realw *damping = param + m->at.damping, *dry = param + m->at.frictionloss;
   for (int d = 0; d < m->nv; d++) {

@@ -100,6 +100,7 @@ LANE_STAGE void contact_points_fwd(const struct sim_model *m, struct sim_work *w
 
 // -> w->Y, w->A6, w->U0 of the active links
 LANE_STAGE void contact_space_fwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   int chain_max = SIM_CHAIN(m);
   for (int a = 0; a < w->nact; a++) {
     int f = w->act[a];
@@ -182,6 +183,7 @@ LANE_STAGE void contact_space_fwd(const struct sim_model *m, struct sim_work *w)
 
 // w->d_A6, w->d_U (of U0), w->Wr, w->d_e -> w->d_Y; adds to w->d_r, w->d_Di
 LANE_STAGE void contact_space_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   int chain_max = SIM_CHAIN(m);
   for (int a = 0; a < w->nact; a++) {
     int f = w->act[a];
@@ -257,6 +259,7 @@ LANE_STAGE void contact_space_bwd(const struct sim_model *m, struct sim_work *w)
 // Reverse half solve of Y, root -> leaf: w->d_Y -> w->d_S and the free roots' wrench; adds to
 // w->d_M
 LANE_STAGE void contact_chain_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   int chain_max = SIM_CHAIN(m);
   for (int a = 0; a < w->nact; a++) {
     const struct sim_contact_link *cl = &m->clink[w->act[a]];
@@ -295,6 +298,7 @@ LANE_STAGE void contact_chain_bwd(const struct sim_model *m, struct sim_work *w)
 // Cotangents w->d_cp (of contact points), w->d_s -> link wrenches, w->d_q of free roots' z, d_param
 LANE_STAGE void contact_points_bwd(const struct sim_model *m, struct sim_work *w, realw *d_param,
                                    const realw *param) {
+  STAGE_LOCALS(m, w);
   realw kappa = param[m->at.kappa];
   for (int a = 0; a < w->nact; a++) {
     const struct sim_contact_link *cl = &m->clink[w->act[a]];

@@ -3,6 +3,7 @@
 
 // w->v, w->S, w->I -> w->V, w->A, w->H = I V, w->F (subtree sums), w->bias
 LANE_STAGE void bias_fwd(const struct sim_model *m, struct sim_work *w, const realw *param) {
+  STAGE_LOCALS(m, w);
   int world = m->nlink;
   for (int k = 0; k < 6; k++) {
     w->V[world][k] = splat(0);
@@ -12,7 +13,7 @@ LANE_STAGE void bias_fwd(const struct sim_model *m, struct sim_work *w, const re
   for (int i = 0; i < m->nlink; i++) {
     const struct sim_link *l = &m->link[i];
     const realw *v = w->v + l->dof;
-    realw *V = w->V[i], *A = w->A[i];
+    realw V[6], A[6], h[6], f[6], mass = param[m->at.mass + i];
     if (l->type == JOINT_FREE) {
       // O moves with the root: its translations are fixed in the world, A = (0; v x w - g)
       rot_mul(V, w->R[i], v + 3);
@@ -22,29 +23,25 @@ LANE_STAGE void bias_fwd(const struct sim_model *m, struct sim_work *w, const re
         A[3 + k] = splat(-m->gravity[k]);
       }
       cross3_add(A + 3, v, V);
-      continue;
-    }
-    const realw *Vp = w->V[l->parent];
-    realw Sv[6], a[6];
-    for (int k = 0; k < 6; k++) {
-      Sv[k] = w->S[l->dof][k] * v[0];
-      for (int n = 1; n < l->ndof; n++) {
-        Sv[k] += w->S[l->dof + n][k] * v[n];
+    } else {
+      const realw *Vp = w->V[l->parent], *Ap = w->A[l->parent], *S = w->S[l->dof];
+      realw Sv[6];
+      for (int k = 0; k < 6; k++) {
+        Sv[k] = S[k] * v[0];
+        for (int n = 1; n < l->ndof; n++) {
+          Sv[k] += S[6 * n + k] * v[n];
+        }
+        V[k] = Vp[k] + Sv[k];
+        A[k] = Ap[k];
       }
-      V[k] = Vp[k] + Sv[k];
-      a[k] = w->A[l->parent][k];
+      cross_motion_add(A, Vp, Sv);
     }
-    cross_motion_add(a, Vp, Sv);
+    inertia_mul(h, mass, w->I[i], V);
+    inertia_mul(f, mass, w->I[i], A);
+    cross_force_add(f, V, h);
     for (int k = 0; k < 6; k++) {
-      A[k] = a[k];
-    }
-  }
-  for (int i = 0; i < m->nlink; i++) {
-    realw h[6], f[6], mass = param[m->at.mass + i];
-    inertia_mul(h, mass, w->I[i], w->V[i]);
-    inertia_mul(f, mass, w->I[i], w->A[i]);
-    cross_force_add(f, w->V[i], h);
-    for (int k = 0; k < 6; k++) {
+      w->V[i][k] = V[k];
+      w->A[i][k] = A[k];
       w->H[i][k] = h[k];
       w->F[i][k] = f[k];
     }
@@ -70,6 +67,7 @@ LANE_STAGE void bias_fwd(const struct sim_model *m, struct sim_work *w, const re
 
 // w->S, w->I -> w->Ic, w->mass_c, w->Fc = Ic S, packed w->M with armature + w->diag on the diagonal
 LANE_STAGE void mass_fwd(const struct sim_model *m, struct sim_work *w, const realw *param) {
+  STAGE_LOCALS(m, w);
   int *pending = w->pending; // whether w->Ic of a link already holds children
   for (int i = 0; i <= m->nlink; i++) {
     pending[i] = 0;
@@ -169,6 +167,7 @@ LANE_STAGE void mass_fwd(const struct sim_model *m, struct sim_work *w, const re
 // Cotangent w->d_M (packed, each off-diagonal once) -> w->d_S, w->d_I (composite part), w->Fw of
 // free roots. Overwrites d_I, adds to d_S and Fw.
 LANE_STAGE void mass_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   for (int i = m->nlink - 1; i >= 0; i--) {
     const struct sim_link *l = &m->link[i];
     const struct sim_tree *tree = &m->tree[l->tree];
@@ -249,6 +248,7 @@ LANE_STAGE void mass_bwd(const struct sim_model *m, struct sim_work *w) {
 // (and parameter gradients); cotangents of V and A by the reverse of Newton-Euler.
 LANE_STAGE void tree_down_bwd(const struct sim_model *m, struct sim_work *w, realw *d_param,
                               const realw *param) {
+  STAGE_LOCALS(m, w);
   int world = m->nlink;
   for (int k = 0; k < 6; k++) {
     w->Z[world][k] = splat(0);
@@ -305,6 +305,7 @@ LANE_STAGE void tree_down_bwd(const struct sim_model *m, struct sim_work *w, rea
 
 // Leaf -> root: cotangents of V, A, S -> w->d_v +=, w->d_q += , by wrenches
 LANE_STAGE void tree_up_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   for (int i = m->nlink - 1; i >= 0; i--) {
     const struct sim_link *l = &m->link[i];
     const realw *d_A = w->d_A[i], *d_V = w->d_V[i];

@@ -58,6 +58,7 @@ static void factor_row_long(const struct sim_model *m, struct sim_work *w, int i
 
 // w->M -> unit rows of L in place, w->D, w->Di
 LANE_STAGE void factor_fwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   for (int i = m->nv - 1; i >= 0; i--) {
 #define CALL(n)                                                                                    \
   case n:                                                                                          \
@@ -131,6 +132,7 @@ LANE void half_solve_up(const struct sim_model *m, const struct sim_work *w, rea
 // Reverse of r = L^-T f with cotangent w->d_r (becomes the cotangent of f), and of dv = L^-1 D^-1 e
 // whose cotangent gave w->g = L^-T w: off-diagonal cotangents of L into w->d_M.
 LANE_STAGE void half_solve_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   for (int k = 0; k < m->nv; k++) {
     const realw *l = w->M + m->madr[k];
     realw *d_L = w->d_M + m->madr[k];
@@ -209,6 +211,7 @@ static void factor_row_bwd_long(const struct sim_model *m, struct sim_work *w, i
 
 // Cotangents of L (off-diagonals of w->d_M) and of 1/D (w->d_Di) -> of M, in place, root -> leaf
 LANE_STAGE void factor_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   for (int k = 0; k < m->nv; k++) {
 #define CALL(n)                                                                                    \
   case n:                                                                                          \

@@ -70,6 +70,7 @@ LANE void frame_place(realw *o, const realw *p, const realw *R, const double *x)
 
 // w->q -> w->R, w->p, w->S, w->z_root
 LANE_STAGE void kinematics_fwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   realw zero = splat(0), one = splat(1);
   realw *R0 = w->R[m->nlink], *p0 = w->p[m->nlink];
   for (int k = 0; k < 9; k++) {
@@ -146,6 +147,7 @@ LANE_STAGE void kinematics_fwd(const struct sim_model *m, struct sim_work *w) {
 // Link wrenches w->Fw (about O) -> w->d_q +=, from the leaves to the root. Destroys Fw. The
 // cotangent of a free root's x, y is zero, of z what z_root collected: written by the caller.
 LANE_STAGE void kinematics_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   for (int i = m->nlink - 1; i >= 0; i--) {
     const struct sim_link *l = &m->link[i];
     const realw *F = w->Fw[i];
@@ -171,6 +173,7 @@ LANE_STAGE void kinematics_bwd(const struct sim_model *m, struct sim_work *w) {
 // w->R, w->p, parameters -> w->I: rotational part l3 1 + (l1 - l3) r1 r1' + (l2 - l3) r2 r2' about
 // the centre of mass (cheaper than R I R'), moved to O
 LANE_STAGE void inertia_fwd(const struct sim_model *m, struct sim_work *w, const realw *param) {
+  STAGE_LOCALS(m, w);
   for (int i = 0; i < m->nlink; i++) {
     const realw *R = w->R[i], *com = param + m->at.com + 3 * i, *l = param + m->at.inertia + 3 * i;
     const double *u1 = m->link[i].iaxes[0], *u2 = m->link[i].iaxes[1];

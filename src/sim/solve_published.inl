@@ -48,6 +48,7 @@ LANE void delassus_columns(realw (*T)[6], const realw *A, const realw *p) { // T
 
 // -> w->Gp, w->cfree, w->rp, w->P0
 LANE_STAGE void published_prepare_fwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   const int *cand = w->slot_cand, *act = w->slot_act;
   int n = w->nslot;
   for (int i = 0; i < n; i++) {
@@ -92,6 +93,7 @@ LANE_STAGE void published_prepare_fwd(const struct sim_model *m, struct sim_work
 // -> w->Q, w->Wr, w->visit
 LANE_STAGE void published_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
                                      const realw *param) {
+  STAGE_LOCALS(m, w);
   const int *cand = w->slot_cand, *act = w->slot_act;
   int n = w->nslot;
   const realw *mu = param + m->at.mu;
@@ -149,6 +151,7 @@ LANE_STAGE void published_sweeps_fwd(const struct sim_model *m, struct sim_work 
 // w->d_W -> w->dGp, w->d_U, w->d_cp, w->d_s, w->d_mu (d_Q, d_K serve as cotangents of P and c)
 LANE_STAGE void published_sweeps_bwd(const struct sim_model *m, struct sim_work *w,
                                      const realw *param) {
+  STAGE_LOCALS(m, w);
   const int *cand = w->slot_cand, *act = w->slot_act;
   int n = w->nslot;
   int last = m->opt.sweeps - 1;
@@ -214,6 +217,7 @@ LANE_STAGE void published_sweeps_bwd(const struct sim_model *m, struct sim_work 
 
 // w->dGp, w->d_Q (of P0), w->d_K (of c), w->rn (of r) -> w->d_A6, w->d_U, w->d_cp
 LANE_STAGE void published_prepare_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   const int *cand = w->slot_cand, *act = w->slot_act;
   int n = w->nslot;
   for (int a = 0; a < w->nact; a++) {

@@ -13,6 +13,7 @@ enum { VQ = 0, VU = 3, VX = 6, VE = 9, VSC = 11 };
 
 // -> w->K = A X' (columns: A (p x e_k; e_k)), w->G, w->rn, w->rt, w->coef
 LANE_STAGE void split_prepare_fwd(struct sim_work *w) {
+  STAGE_LOCAL(struct sim_work, w);
   for (int a = 0; a < w->nact; a++) {
     const realw *A = w->A6[a * w->nact + a];
     for (int slot = w->act_first[a]; slot < w->act_first[a + 1]; slot++) {
@@ -52,6 +53,7 @@ LANE_STAGE void split_prepare_fwd(struct sim_work *w) {
 // -> w->Q, w->Wr (wrench per link), w->visit, w->dW
 LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
                                  const realw *param) {
+  STAGE_LOCALS(m, w);
   const realw *mu = param + m->at.mu;
   for (int a = 0; a < w->nact; a++) {
     for (int k = 0; k < 6; k++) {
@@ -145,6 +147,7 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
 // w->d_mu
 LANE_STAGE void split_sweeps_bwd(const struct sim_model *m, struct sim_work *w,
                                  const realw *param) {
+  STAGE_LOCALS(m, w);
   const realw *mu = param + m->at.mu;
   for (int a = 0; a < w->nact; a++) {
     for (int b = 0; b < w->nact; b++) {
@@ -233,6 +236,7 @@ LANE_STAGE void split_sweeps_bwd(const struct sim_model *m, struct sim_work *w,
 
 // w->d_visit, w->d_dW -> w->d_cp, w->d_s, own blocks of w->d_A6
 LANE_STAGE void split_prepare_bwd(const struct sim_model *m, struct sim_work *w) {
+  STAGE_LOCALS(m, w);
   for (int a = 0; a < w->nact; a++) {
     const realw *A = w->A6[a * w->nact + a];
     realw *B = w->d_A6[a * w->nact + a];

@@ -2,6 +2,16 @@
 // a force's dual pairing is the plain dot product. The inertia of a body about O is ten numbers:
 // mass m, h = m c (3), and the rotational part xx yy zz xy xz yz.
 
+// The compiler lets a store of lanes alias anything, so that each one would make it load every
+// pointer of the model and the work space again. A stage therefore runs on copies that no store can
+// reach; only the members it uses are copied.
+#define STAGE_LOCAL(type, x)                                                                       \
+  type x##_here = *x;                                                                              \
+  x = &x##_here
+#define STAGE_LOCALS(m, w)                                                                         \
+  STAGE_LOCAL(struct sim_model, m);                                                                \
+  STAGE_LOCAL(struct sim_work, w)
+
 LANE realw dot6(const realw *a, const realw *b) {
   return (a[0] * b[0] + a[1] * b[1] + a[2] * b[2]) + (a[3] * b[3] + a[4] * b[4] + a[5] * b[5]);
 }
