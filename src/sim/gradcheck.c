@@ -744,7 +744,7 @@ int gradcheck_run(struct gradcheck *g, struct arena *a, const struct robot *r,
                   const struct sim_options *opt, const struct sim_kernels *k, struct err *e) {
   static const char *const integrator_name[] = {"moreau", "euler"};
   static const char *const step_name[] = {"split", "published"};
-  struct check c = {.g = g, .a = a, .r = r, .k = k, .W = k->width};
+  struct check c = {.g = g, .a = a, .r = r, .k = k->as_compiled, .W = k->as_compiled->width};
   *g = (struct gradcheck){0};
   BUG_IF(c.W > SIM_WIDTH || (PAIR * POINTS) % c.W != 0 || NSTATE < 2 * NROLLOUT);
   for (int integrator = 0; integrator < 2; integrator++) {

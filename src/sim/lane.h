@@ -53,6 +53,8 @@ LANE realw sqrtw(realw x) {
 LANE int anyw(maskw m) { // some lane's mask is set
 #if LANE_WIDTH == 8 && defined __AVX512DQ__
   return _mm512_movepi64_mask((__m512i)m) != 0;
+#elif LANE_WIDTH == 4 && defined __AVX__
+  return _mm256_movemask_pd((__m256d)m) != 0;
 #else
   int64_t any = 0;
   for (int l = 0; l < W; l++) {

@@ -41,7 +41,7 @@ LANE void sincosw(realw x, realw *s, realw *c) {
 #else
 #if defined __AVX__
 #define LANE_PIECE  __m256d
-#define LANE_PIECES 2
+#define LANE_PIECES (LANE_WIDTH / 4)
 #define LANE_PAIR   Sleef___m256d_2
 #define LANE_EXP    Sleef_cinz_expd4_u10avx
 #define LANE_TANH   Sleef_cinz_tanhd4_u10avx
@@ -49,7 +49,7 @@ LANE void sincosw(realw x, realw *s, realw *c) {
 #define LANE_SINCOS Sleef_cinz_sincosd4_u10avx
 #else
 #define LANE_PIECE  __m128d
-#define LANE_PIECES 4
+#define LANE_PIECES (LANE_WIDTH / 2)
 #define LANE_PAIR   Sleef___m128d_2
 #define LANE_EXP    Sleef_cinz_expd2_u10sse4
 #define LANE_TANH   Sleef_cinz_tanhd2_u10sse4

@@ -367,6 +367,26 @@ struct sim_clink_info sim_clink(const struct sim_model *m, int f) {
   return (struct sim_clink_info){.link = c->link, .first = c->first, .count = c->count};
 }
 
+// rows: whatever one call hands over at most (points of all bodies, a probe)
+static void half_new(struct sim_half *half, struct arena *a, const struct sim_model *m) {
+  const size_t W = SIM_WIDTH / 2;
+  size_t nq = (size_t)m->nq * W, nv = (size_t)m->nv * W, np = (size_t)m->at.count * W;
+  size_t nu = (size_t)(m->nu + 1) * W, S = (size_t)m->opt.substeps;
+  half->work = sim_work_new(a, m, SIM_WIDTH / 2);
+  half->q = ARENA_NEW(a, double, nq);
+  half->v = ARENA_NEW(a, double, nv);
+  half->trail = ARENA_NEW(a, double, S *(nq + nv));
+  half->load = ARENA_NEW(a, double, S *(size_t)(m->nclink + 1) * W);
+  half->ctrl = ARENA_NEW(a, double, nu);
+  half->param = ARENA_NEW(a, double, np);
+  half->dq = ARENA_NEW(a, double, nv);
+  half->dv = ARENA_NEW(a, double, nv);
+  half->dctrl = ARENA_NEW(a, double, nu);
+  half->dparam = ARENA_NEW(a, double, np);
+  size_t probe = (size_t)(m->nM + 3 * m->nv + 12 * m->nlink + 2 * m->ncontact);
+  half->rows = ARENA_NEW(a, double, (probe + 3 * (size_t)m->robot->nbody) * W);
+}
+
 struct sim_work *sim_work_new(struct arena *a, const struct sim_model *m, int width) {
   struct sim_work *w = ARENA_NEW(a, struct sim_work, 1);
 #define X(name, inner, count)                                                                      \
@@ -378,6 +398,12 @@ struct sim_work *sim_work_new(struct arena *a, const struct sim_model *m, int wi
   w->slot_cand = ARENA_NEW(a, int, m->ncontact + 1);
   w->slot_act = ARENA_NEW(a, int, m->ncontact + 1);
   w->pending = ARENA_NEW(a, int, m->nlink + 1);
+  if (width == SIM_WIDTH) {
+    w->half = ARENA_NEW(a, struct sim_half, 2);
+    for (int h = 0; h < 2; h++) {
+      half_new(&w->half[h], a, m);
+    }
+  }
   return w;
 }
 

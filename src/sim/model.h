@@ -176,7 +176,13 @@ int sim_chain_max(const struct sim_model *m);
 #define SIM_PUBLISHED_PAIRS(m)                                                                     \
   ((m)->opt.contact_step == SIM_PUBLISHED ? (m)->ncontact * (m)->ncontact : 1)
 
+struct sim_half { // four of eight lanes: a work space, and room for what callers hand over
+  struct sim_work *work;
+  double *q, *v, *trail, *load, *ctrl, *param, *dq, *dv, *dctrl, *dparam, *rows;
+};
+
 struct sim_work {
+  struct sim_half *half; // (2), for widths of eight
 #ifdef LANE_ISA
 #define X(name, inner, count) realw(*name) inner;
 #else

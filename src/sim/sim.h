@@ -131,7 +131,10 @@ struct sim_kernels {
   void (*probe)(const struct sim_model *m, struct sim_work *w, struct sim_probe *out,
                 const double *qpos, const double *qvel, const double *ctrl, const double *param);
 
-  // One stage alone and its adjoint, for gradient checks (sim/stage_check.h).
+  // The stages as they were compiled: these kernels themselves, or four lanes wide where two halves
+  // make the eight. Only there: one stage alone and its adjoint, for gradient checks
+  // (sim/stage_check.h).
+  const struct sim_kernels *as_compiled;
   void (*stage)(const struct sim_model *m, struct sim_work *w, struct sim_stage_call *c);
 };
 
