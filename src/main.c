@@ -8,6 +8,7 @@ const struct command commands[] = {
     {"train", cmd_train, "optimise what a spec describes: train a policy"},
     {"evaluate", cmd_evaluate, "roll a trained policy out in the training simulator"},
     {"transfer", cmd_transfer, "run a trained policy in MuJoCo"},
+    {"ablate", cmd_ablate, "every run of a sweep, with statistics over seeds"},
     {"gradvar", cmd_gradvar, "variance of the policy's gradient, with and without bundles"},
     {"render", cmd_render, "film strip and moving picture of a policy"},
     {"plot", cmd_plot, "results to figures: learning curves, tracking errors, film strips"},
