@@ -295,7 +295,7 @@ static int read_metrics(struct sweep_reader *r, const struct ytree *list) {
 
 void sweep_default_steps(struct sweep *s) {
   static const char *const steps[] = {"train", "transfer", "evaluate"};
-  for (int i = 0; i < 3 && s->nstep < 3; i++) {
+  for (int i = 0; i < 3; i++) {
     s->step[s->nstep++] = steps[i];
   }
 }
@@ -354,6 +354,8 @@ int sweep_read_file(struct sweep_reader *r) {
       ((part = ytree_get(f, "steps")) && read_steps(r, part) != 0)) {
     return r->err->code;
   }
-  sweep_default_steps(r->sweep);
+  if (r->sweep->nstep == 0) {
+    sweep_default_steps(r->sweep);
+  }
   return (part = ytree_get(f, "metrics")) ? read_metrics(r, part) : 0;
 }
