@@ -26,48 +26,20 @@
 #define LANE_TEXT_(x) #x
 #define LANE_TEXT(x)  LANE_TEXT_(x)
 
-static const struct sim_kernels as_compiled = {
-    .isa = LANE_TEXT(LANE_ISA),
-    .width = LANE_WIDTH,
-    .step_fwd = step_fwd,
-    .step_bwd = step_bwd,
-    .substeps_fwd = substeps_fwd,
-    .substeps_bwd = substeps_bwd,
-    .contacts = contacts,
-    .points_fwd = points_fwd,
-    .points_bwd = points_bwd,
-    .probe = probe,
-    .stage = stage_call,
-};
+#define KERNELS(prefix)                                                                            \
+  .isa = LANE_TEXT(LANE_ISA), .step_fwd = prefix##step_fwd, .step_bwd = prefix##step_bwd,          \
+  .substeps_fwd = prefix##substeps_fwd, .substeps_bwd = prefix##substeps_bwd,                      \
+  .contacts = prefix##contacts, .points_fwd = prefix##points_fwd,                                  \
+  .points_bwd = prefix##points_bwd, .probe = prefix##probe
+
+static const struct sim_kernels as_compiled = {KERNELS(), .width = LANE_WIDTH, .stage = stage_call};
 
 extern const struct sim_kernels LANE_NAME(sim_kernels);
 #ifdef LANE_HALVES_OF_EIGHT
 #include "sim/halves.inl"
-const struct sim_kernels LANE_NAME(sim_kernels) = {
-    .isa = LANE_TEXT(LANE_ISA),
-    .width = SIM_WIDTH,
-    .step_fwd = half_step_fwd,
-    .step_bwd = half_step_bwd,
-    .substeps_fwd = half_substeps_fwd,
-    .substeps_bwd = half_substeps_bwd,
-    .contacts = half_contacts,
-    .points_fwd = half_points_fwd,
-    .points_bwd = half_points_bwd,
-    .probe = half_probe,
-    .as_compiled = &as_compiled,
-};
+const struct sim_kernels LANE_NAME(sim_kernels) = {KERNELS(half_), .width = SIM_WIDTH,
+                                                   .as_compiled = &as_compiled};
 #else
-const struct sim_kernels LANE_NAME(sim_kernels) = {
-    .isa = LANE_TEXT(LANE_ISA),
-    .width = LANE_WIDTH,
-    .step_fwd = step_fwd,
-    .step_bwd = step_bwd,
-    .substeps_fwd = substeps_fwd,
-    .substeps_bwd = substeps_bwd,
-    .contacts = contacts,
-    .points_fwd = points_fwd,
-    .points_bwd = points_bwd,
-    .probe = probe,
-    .as_compiled = &as_compiled,
-};
+const struct sim_kernels LANE_NAME(sim_kernels) = {KERNELS(), .width = LANE_WIDTH,
+                                                   .as_compiled = &as_compiled};
 #endif
