@@ -73,9 +73,9 @@ else ifeq ($(SANITIZE),undefined)
   LANE_SANITIZE := -fno-sanitize=pointer-overflow
 endif
 CPPFLAGS := -D_GNU_SOURCE -Isrc $(if $(MUJOCO_DIR),-isystem $(MUJOCO_DIR)/include)
+, := ,
 LDFLAGS := $(if $(MUJOCO_DIR),-L$(MUJOCO_DIR)/lib -Wl$(,)-rpath$(,)$(MUJOCO_DIR)/lib)
 LDLIBS := -lmujoco -lyaml -lcjson -lz -lopenblas -lsleef -lm
-, := ,
 ifeq ($(ARCH),x86_64)
   BASELINE := -march=x86-64-v2
   LANES := v2 v3 v4 w1

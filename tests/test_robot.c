@@ -189,26 +189,26 @@ static double kinetic_energy(const struct robot *r, const double *qpos, const do
       v += 3;
       __attribute__((fallthrough));
     case JOINT_BALL:
-      mju_rotVecMat(ang[k], v, at[k].rot);
+      mju_mulMatVec(ang[k], at[k].rot, v, 3, 3);
       mju_addTo3(ang[k], wp);
       break;
     case JOINT_HINGE:
       local[l->axis] = v[0];
-      mju_rotVecMat(world, local, at[k].rot);
+      mju_mulMatVec(world, at[k].rot, local, 3, 3);
       mju_addTo3(ang[k], world);
       break;
     case JOINT_SLIDE:
       local[l->axis] = v[0];
-      mju_rotVecMat(world, local, at[k].rot);
+      mju_mulMatVec(world, at[k].rot, local, 3, 3);
       mju_addTo3(lin[k], world);
     }
     // of the mass at its centre, and of the turning about the principal axes
     double com[3], vc[3], axes[9], turn[3];
-    mju_rotVecMat(com, l->com, at[k].rot);
+    mju_mulMatVec(com, at[k].rot, l->com, 3, 3);
     mju_cross(vc, ang[k], com);
     mju_addTo3(vc, lin[k]);
     mju_mulMatMat(axes, at[k].rot, l->iaxes, 3, 3, 3);
-    mju_rotVecMatT(turn, ang[k], axes);
+    mju_mulMatTVec(turn, axes, ang[k], 3, 3);
     energy += l->mass * mju_dot3(vc, vc) / 2;
     for (int i = 0; i < 3; i++) {
       energy += l->inertia[i] * turn[i] * turn[i] / 2;

@@ -39,7 +39,8 @@ static int map_joints(struct plant *p, struct arena *a, const char *path, struct
     p->dof[i] = m->jnt_dofadr[j];
   }
   if (m->njnt > r->nlink) {
-    return err_set(e, EXIT_USAGE, "%s: has %d joints, %s has %d", path, m->njnt, r->path, r->nlink);
+    return err_set(e, EXIT_USAGE, "%s: has %d joints, %s has %d", path, (int)m->njnt, r->path,
+                   r->nlink);
   }
   return 0;
 }
@@ -89,7 +90,8 @@ static int map_actuators(struct plant *p, struct arena *a, const char *path, str
     p->bare_motor[i] = m->actuator_biastype[found] == mjBIAS_NONE && u->bias[1] != 0;
   }
   if (m->nu > r->nu) {
-    return err_set(e, EXIT_USAGE, "%s: has %d actuators, %s has %d", path, m->nu, r->path, r->nu);
+    return err_set(e, EXIT_USAGE, "%s: has %d actuators, %s has %d", path, (int)m->nu, r->path,
+                   r->nu);
   }
   return 0;
 }

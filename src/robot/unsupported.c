@@ -49,10 +49,19 @@ static void check_options(struct loader *l) {
     int bit;
     const char *flag;
   } disabled[] = {
-      {mjDSBL_CONSTRAINT, "constraint"}, {mjDSBL_FRICTIONLOSS, "frictionloss"},
-      {mjDSBL_LIMIT, "limit"},           {mjDSBL_CONTACT, "contact"},
-      {mjDSBL_PASSIVE, "passive"},       {mjDSBL_GRAVITY, "gravity"},
-      {mjDSBL_CLAMPCTRL, "clampctrl"},   {mjDSBL_ACTUATION, "actuation"},
+    {mjDSBL_CONSTRAINT, "constraint"},
+    {mjDSBL_FRICTIONLOSS, "frictionloss"},
+    {mjDSBL_LIMIT, "limit"},
+    {mjDSBL_CONTACT, "contact"},
+    {mjDSBL_GRAVITY, "gravity"},
+    {mjDSBL_CLAMPCTRL, "clampctrl"},
+    {mjDSBL_ACTUATION, "actuation"},
+#if mjVERSION_HEADER < 336 // one flag before, two since
+    {mjDSBL_PASSIVE, "passive"},
+#else
+    {mjDSBL_SPRING, "spring"},
+    {mjDSBL_DAMPER, "damper"},
+#endif
   };
   const mjOption *o = &l->m->opt;
   for (size_t i = 0; i < sizeof disabled / sizeof disabled[0]; i++) {
@@ -67,9 +76,11 @@ static void check_options(struct loader *l) {
     loader_refuse(l, "option %s: a surrounding fluid is not simulated",
                   o->density != 0 ? "density" : "viscosity");
   }
+#if mjVERSION_HEADER < 300 // the option went with MuJoCo 3
   if (o->collision == mjCOL_PAIR) {
     loader_refuse(l, "option collision=\"predefined\" is not supported");
   }
+#endif
   if (o->noslip_iterations > 0) {
     loader_refuse(l, "option noslip_iterations is not supported");
   }
@@ -166,7 +177,7 @@ void loader_check_model(struct loader *l) {
     return;
   }
   if (m->njnt > ROBOT_MAX_LINK) {
-    err_set(l->e, EXIT_USAGE, "%s: %d joints, at most %d are supported", l->r->path, m->njnt,
+    err_set(l->e, EXIT_USAGE, "%s: %d joints, at most %d are supported", l->r->path, (int)m->njnt,
             ROBOT_MAX_LINK);
     return;
   }
