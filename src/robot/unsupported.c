@@ -229,18 +229,35 @@ bool loader_keeps_geom(struct loader *l, int g) {
 }
 
 bool loader_keeps_actuator(struct loader *l, int i) {
-  static const char *const dyn[] = {"none", "integrator", "filter", "muscle", "user"};
-  static const char *const gain[] = {"fixed", "affine", "muscle", "user"};
-  static const char *const bias[] = {"none", "affine", "muscle", "user"};
-  static const char *const trn[] = {"joint",  "jointinparent", "slidercrank",
-                                    "tendon", "site",          "body"};
+  // by enumerator: newer releases of MuJoCo have more of them, in other places
+  enum { NAMES = 16 };
+  static const char *const dyn[NAMES] = {[mjDYN_NONE] = "none",
+                                         [mjDYN_INTEGRATOR] = "integrator",
+                                         [mjDYN_FILTER] = "filter",
+                                         [mjDYN_MUSCLE] = "muscle",
+                                         [mjDYN_USER] = "user"};
+  static const char *const gain[NAMES] = {[mjGAIN_FIXED] = "fixed",
+                                          [mjGAIN_AFFINE] = "affine",
+                                          [mjGAIN_MUSCLE] = "muscle",
+                                          [mjGAIN_USER] = "user"};
+  static const char *const bias[NAMES] = {[mjBIAS_NONE] = "none",
+                                          [mjBIAS_AFFINE] = "affine",
+                                          [mjBIAS_MUSCLE] = "muscle",
+                                          [mjBIAS_USER] = "user"};
+  static const char *const trn[NAMES] = {[mjTRN_JOINT] = "joint",
+                                         [mjTRN_JOINTINPARENT] = "jointinparent",
+                                         [mjTRN_SLIDERCRANK] = "slidercrank",
+                                         [mjTRN_TENDON] = "tendon",
+                                         [mjTRN_SITE] = "site",
+                                         [mjTRN_BODY] = "body"};
+#define NAME_OF(table, i) ((i) >= 0 && (i) < NAMES && (table)[i] ? (table)[i] : "of a newer kind")
   const mjModel *m = l->m;
   char buf[16];
   const char *name = mjcf_name(m, mjOBJ_ACTUATOR, i, buf);
   int t = m->actuator_trntype[i], joint = m->actuator_trnid[2 * i];
   if (t != mjTRN_JOINT && t != mjTRN_JOINTINPARENT) {
     return loader_refuse(l, "actuator '%s': transmission through a %s is not simulated", name,
-                         trn[t]);
+                         NAME_OF(trn, t));
   }
   if (m->jnt_type[joint] != mjJNT_HINGE && m->jnt_type[joint] != mjJNT_SLIDE) {
     return loader_refuse(l, "actuator '%s': joint '%s' is neither hinge nor slide", name,
@@ -248,15 +265,16 @@ bool loader_keeps_actuator(struct loader *l, int i) {
   }
   if (m->actuator_dyntype[i] != mjDYN_NONE) {
     return loader_refuse(l, "actuator '%s': dyntype=\"%s\" is not simulated, only \"none\"", name,
-                         dyn[m->actuator_dyntype[i]]);
+                         NAME_OF(dyn, m->actuator_dyntype[i]));
   }
   if (m->actuator_gaintype[i] != mjGAIN_FIXED) {
     return loader_refuse(l, "actuator '%s': gaintype=\"%s\" is not simulated, only \"fixed\"", name,
-                         gain[m->actuator_gaintype[i]]);
+                         NAME_OF(gain, m->actuator_gaintype[i]));
   }
   if (m->actuator_biastype[i] != mjBIAS_NONE && m->actuator_biastype[i] != mjBIAS_AFFINE) {
     return loader_refuse(l, "actuator '%s': biastype=\"%s\" is not simulated, only \"affine\"",
-                         name, bias[m->actuator_biastype[i]]);
+                         name, NAME_OF(bias, m->actuator_biastype[i]));
   }
   return true;
+#undef NAME_OF
 }
