@@ -42,6 +42,10 @@ static void reference_row(double *y, const struct mlp *m, const double *param, c
         out[j] = out[j] > 0 ? out[j] : expm1(out[j]);
         mean += out[j] / no;
       }
+      if (!m->layer_norm) {
+        memcpy(in, out, sizeof in);
+        continue;
+      }
       for (int j = 0; j < no; j++) {
         var += (out[j] - mean) * (out[j] - mean) / no;
       }
@@ -62,10 +66,10 @@ struct net {
   struct mlp_cache cache;
 };
 
-static void net_new(struct net *n) {
+static void net_new(struct net *n, bool layer_norm) {
   arena_init(&n->arena);
   struct arena *a = &n->arena;
-  mlp_shape(&n->m, NIN, hidden, 3, NOUT);
+  mlp_shape(&n->m, NIN, hidden, 3, NOUT, layer_norm);
   n->param = ARENA_NEW(a, float, n->m.nparam);
   n->grad = ARENA_NEW(a, float, n->m.nparam);
   n->x = ARENA_NEW(a, float, ROWS *NIN);
@@ -108,10 +112,9 @@ static double reference_loss(const struct net *n, const double *along_param, con
   return loss;
 }
 
-static void test_forward(void **state) {
-  (void)state;
+static void check_forward(bool layer_norm) {
   struct net n;
-  net_new(&n);
+  net_new(&n, layer_norm);
   mlp_fwd(n.y, &n.cache, &n.m, n.param, n.x, 0, ROWS);
   float again[ROWS * NOUT];
   mlp_eval(again, &n.m, n.param, n.x, ROWS, n.tmp);
@@ -132,6 +135,12 @@ static void test_forward(void **state) {
   arena_release(&n.arena);
 }
 
+static void test_forward(void **state) {
+  (void)state;
+  check_forward(true);
+  check_forward(false);
+}
+
 // ELU alone, over its whole range: two units of opposite input, read from the cache.
 static void test_elu(void **state) {
   (void)state;
@@ -139,7 +148,7 @@ static void test_elu(void **state) {
   arena_init(&a);
   struct mlp m;
   int two = 2;
-  mlp_shape(&m, 1, &two, 1, 1);
+  mlp_shape(&m, 1, &two, 1, 1, true);
   float *param = ARENA_NEW(&a, float, m.nparam), y;
   struct mlp_cache c;
   mlp_cache_new(&c, &a, &m, 1);
@@ -155,10 +164,9 @@ static void test_elu(void **state) {
   arena_release(&a);
 }
 
-static void test_backward(void **state) {
-  (void)state;
+static void check_backward(bool layer_norm) {
   struct net n;
-  net_new(&n);
+  net_new(&n, layer_norm);
   // rows in two pieces, last first, as a rollout does; gradients add up
   mlp_fwd(n.y, &n.cache, &n.m, n.param, n.x, 0, 2);
   mlp_fwd(n.y + 2 * NOUT, &n.cache, &n.m, n.param, n.x + 2 * NIN, 2, ROWS - 2);
@@ -187,10 +195,16 @@ static void test_backward(void **state) {
   arena_release(&n.arena);
 }
 
+static void test_backward(void **state) {
+  (void)state;
+  check_backward(true);
+  check_backward(false);
+}
+
 static void test_locate(void **state) {
   (void)state;
   struct mlp m;
-  mlp_shape(&m, NIN, hidden, 3, NOUT);
+  mlp_shape(&m, NIN, hidden, 3, NOUT, true);
   char text[64];
   mlp_locate(text, sizeof text, &m, 0);
   assert_string_equal(text, "layer 1 weight[0,0]");
@@ -202,6 +216,9 @@ static void test_locate(void **state) {
   assert_string_equal(text, "layer 1 shift[0]");
   mlp_locate(text, sizeof text, &m, m.nparam - 1);
   assert_string_equal(text, "layer 4 bias[2]");
+  mlp_shape(&m, NIN, hidden, 3, NOUT, false);
+  mlp_locate(text, sizeof text, &m, m.weight[1] - 1);
+  assert_string_equal(text, "layer 1 bias[15]");
 }
 
 // ---- Adam

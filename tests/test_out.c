@@ -450,12 +450,11 @@ static void run_model(struct onnx_graph *g, const char *data, size_t size, const
   }
 }
 
-static void the_exported_policy_acts_alike(void **state) {
-  (void)state;
+static void check_export(bool layer_norm) {
   enum { NOBS = 37, NU = 5 };
   const int hidden[2] = {64, 32};
   struct mlp net;
-  mlp_shape(&net, NOBS, hidden, 2, NU);
+  mlp_shape(&net, NOBS, hidden, 2, NU, layer_norm);
   float *param = ARENA_NEW(&arena, float, net.nparam);
   struct rng rng = rng_stream(3, RNG_TEST, 0, 0, 0);
   for (size_t i = 0; i < net.nparam; i++) { // biases, gains and shifts too
@@ -499,10 +498,16 @@ static void the_exported_policy_acts_alike(void **state) {
   assert_int_equal(g.opset, 11);
   assert_int_equal(g.inputs, 1);
   assert_int_equal(g.outputs, 1);
-  assert_int_equal(g.nodes, 3 + 2 * 11 + 1);
+  assert_int_equal(g.nodes, 3 + 2 * (layer_norm ? 11 : 2) + 1);
   assert_int_equal(g.nmeta, 2);
   assert_string_equal(g.key[1], "control_dt");
   assert_string_equal(g.value[1], "0.02");
+}
+
+static void the_exported_policy_acts_alike(void **state) {
+  (void)state;
+  check_export(true);
+  check_export(false);
 }
 
 int main(void) {

@@ -3,7 +3,7 @@
 
 void critic_new(struct critic *c, struct arena *a, const struct spec *s, int nobs) {
   *c = (struct critic){.count = s->critic_count, .unit = s->value_unit};
-  mlp_shape(&c->net, nobs, s->critic_layers.v, s->critic_layers.n, 1);
+  mlp_shape(&c->net, nobs, s->critic_layers.v, s->critic_layers.n, 1, s->layer_norm);
   c->nparam = c->net.nparam * (size_t)c->count;
   c->param = ARENA_NEW(a, float, c->nparam);
   for (int k = 0; k < c->count; k++) {

@@ -35,7 +35,7 @@ static int list_pieces(struct piece **piece, struct arena *a, const struct shac 
       p[n++] =
           (struct piece){PIECE_LINEAR, l, first, count, (size_t)count * (size_t)(m->size[l] + 1)};
     }
-    if (l < m->nlayer - 1) {
+    if (l < m->nlayer - 1 && m->layer_norm) {
       p[n++] = (struct piece){PIECE_NORM, l, 0, out, 2 * (size_t)out};
     }
   }

@@ -57,9 +57,9 @@ INLINE f8 elu(f8 x) {
   return select(positive, x, expm1_neg(select(positive, x - x, x)));
 }
 
-void mlp_shape(struct mlp *m, int nin, const int *hidden, int nhidden, int nout) {
+void mlp_shape(struct mlp *m, int nin, const int *hidden, int nhidden, int nout, bool layer_norm) {
   BUG_IF(nhidden + 1 > MLP_MAX_LAYERS);
-  *m = (struct mlp){.nlayer = nhidden + 1};
+  *m = (struct mlp){.nlayer = nhidden + 1, .layer_norm = layer_norm};
   m->size[0] = nin;
   for (int l = 0; l < m->nlayer; l++) {
     int in = m->size[l], out = l < nhidden ? hidden[l] : nout;
@@ -68,7 +68,7 @@ void mlp_shape(struct mlp *m, int nin, const int *hidden, int nhidden, int nout)
     m->weight[l] = m->nparam;
     m->bias[l] = m->weight[l] + (size_t)in * (size_t)out;
     m->nparam = m->bias[l] + (size_t)out;
-    if (l < nhidden) {
+    if (l < nhidden && layer_norm) {
       m->gain[l] = m->nparam;
       m->shift[l] = m->gain[l] + (size_t)out;
       m->nparam = m->shift[l] + (size_t)out;
@@ -83,7 +83,7 @@ void mlp_cache_new(struct mlp_cache *c, struct arena *a, const struct mlp *m, in
     c->d[l] = ARENA_NEW(a, float, n);
     if (l < m->nlayer - 1) {
       c->h[l] = ARENA_NEW(a, float, n);
-      c->z[l] = ARENA_NEW(a, float, n);
+      c->z[l] = m->layer_norm ? ARENA_NEW(a, float, n) : c->h[l];
       c->mean[l] = ARENA_NEW(a, float, rows);
       c->rstd[l] = ARENA_NEW(a, float, rows);
     }
@@ -100,7 +100,7 @@ void mlp_init(float *param, const struct mlp *m, uint64_t seed, uint32_t network
     for (size_t i = 0; i < (size_t)in * (size_t)out; i++) {
       param[m->weight[l] + i] = (float)rng_range(&r, -a, a);
     }
-    if (l < m->nlayer - 1) {
+    if (l < m->nlayer - 1 && m->layer_norm) {
       for (int i = 0; i < out; i++) {
         param[m->gain[l] + (size_t)i] = 1;
       }
@@ -117,7 +117,7 @@ void mlp_locate(char *text, size_t size, const struct mlp *m, size_t i) {
     if (i < m->bias[l]) {
       size_t k = i - m->weight[l];
       snprintf(text, size, "layer %d weight[%zu,%zu]", l + 1, k / in, k % in);
-    } else if (l == m->nlayer - 1 || i < m->gain[l]) {
+    } else if (l == m->nlayer - 1 || !m->layer_norm || i < m->gain[l]) {
       snprintf(text, size, "layer %d bias[%zu]", l + 1, i - m->bias[l]);
     } else if (i < m->shift[l]) {
       snprintf(text, size, "layer %d gain[%zu]", l + 1, i - m->gain[l]);
@@ -246,6 +246,21 @@ static void activate_bwd(float *d, float *dgain, float *dshift, float *dz, const
   }
 }
 
+// without LayerNorm: h alone
+static void elu_fwd(float *h, size_t n) {
+  size_t whole = n - n % B;
+  for (size_t i = 0; i < whole; i += B) {
+    store(h + i, elu(load(h + i)));
+  }
+  f8 e = elu(load_tail(h + whole, (int)(n - whole)));
+  memcpy(h + whole, &e, sizeof(float) * (n - whole));
+}
+static void elu_bwd(float *d, const float *dh, const float *h, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    d[i] = dh[i] * (h[i] > 0 ? 1 : h[i] + 1);
+  }
+}
+
 // y (rows, out) = x W' + b
 static void linear_fwd(float *y, const struct mlp *m, const float *param, int l, const float *x,
                        int rows) {
@@ -262,8 +277,12 @@ void mlp_fwd(float *y, struct mlp_cache *c, const struct mlp *m, const float *pa
     size_t n = (size_t)m->size[l + 1];
     float *h = c->h[l] + (size_t)row * n, *z = c->z[l] + (size_t)row * n;
     linear_fwd(h, m, param, l, x, rows);
-    activate_fwd(z, h, c->mean[l] + row, c->rstd[l] + row, param + m->gain[l], param + m->shift[l],
-                 (int)n, rows);
+    if (m->layer_norm) {
+      activate_fwd(z, h, c->mean[l] + row, c->rstd[l] + row, param + m->gain[l],
+                   param + m->shift[l], (int)n, rows);
+    } else {
+      elu_fwd(h, (size_t)rows * n);
+    }
     x = z;
   }
   linear_fwd(y, m, param, m->nlayer - 1, x, rows);
@@ -280,9 +299,13 @@ void mlp_bwd(float *dx, float *dparam, struct mlp_cache *c, const struct mlp *m,
     const float *d = c->d[l] + (size_t)row * (size_t)m->size[l + 1];
     gemm_nn(tmp, d, param + m->weight[l], rows, n, m->size[l + 1], 0);
     size_t at = (size_t)row * (size_t)n;
-    activate_bwd(c->d[l - 1] + at, dparam ? dparam + m->gain[l - 1] : NULL,
-                 dparam ? dparam + m->shift[l - 1] : NULL, tmp, c->h[l - 1] + at,
-                 c->mean[l - 1] + row, c->rstd[l - 1] + row, param + m->gain[l - 1], n, rows);
+    if (m->layer_norm) {
+      activate_bwd(c->d[l - 1] + at, dparam ? dparam + m->gain[l - 1] : NULL,
+                   dparam ? dparam + m->shift[l - 1] : NULL, tmp, c->h[l - 1] + at,
+                   c->mean[l - 1] + row, c->rstd[l - 1] + row, param + m->gain[l - 1], n, rows);
+    } else {
+      elu_bwd(c->d[l - 1] + at, tmp, c->h[l - 1] + at, (size_t)rows * (size_t)n);
+    }
   }
   if (dx) {
     gemm_nn(dx, c->d[0] + (size_t)row * (size_t)m->size[1], param + m->weight[0], rows, m->size[0],
@@ -311,10 +334,17 @@ void mlp_eval(float *y, const struct mlp *m, const float *param, const float *x,
   size_t block = (size_t)rows * (size_t)m->widest;
   float *h = tmp, *z = tmp + block, *mean = z + block, *rstd = mean + rows;
   for (int l = 0; l < m->nlayer - 1; l++) {
-    // the product reads z of the layer before, so h and z cannot be one buffer
+    // the product reads what the layer before left, so h cannot be that buffer
     linear_fwd(h, m, param, l, x, rows);
-    activate_fwd(z, h, mean, rstd, param + m->gain[l], param + m->shift[l], m->size[l + 1], rows);
-    x = z;
+    if (m->layer_norm) {
+      activate_fwd(z, h, mean, rstd, param + m->gain[l], param + m->shift[l], m->size[l + 1], rows);
+      x = z;
+    } else {
+      elu_fwd(h, (size_t)rows * (size_t)m->size[l + 1]);
+      float *out = h;
+      h = z;
+      x = z = out;
+    }
   }
   linear_fwd(y, m, param, m->nlayer - 1, x, rows);
 }

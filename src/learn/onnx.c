@@ -218,7 +218,7 @@ void onnx_policy(char **data, size_t *size, struct arena *a, const struct mlp *n
   for (int l = 0; l < last; l++) {
     x = add_linear(&g, net, param, l, layer_name(&g, l, "linear"), x);
     x = add_node(&g, "Elu", layer_name(&g, l, "elu"), x, NULL, NULL);
-    x = add_layer_norm(&g, net, param, l, x);
+    x = net->layer_norm ? add_layer_norm(&g, net, param, l, x) : x;
   }
   add_linear(&g, net, param, last, "actions", x);
   add_value(&g, GRAPH_INPUT, "obs", net->size[0]);

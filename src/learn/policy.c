@@ -15,21 +15,22 @@ void policy_scratch(struct policy *p, struct arena *a) {
   p->tmp = ARENA_NEW(a, float, 2 * SIM_WIDTH * (p->net.widest + 1));
 }
 
-// "182 512 256 128 29" -> the network's shape
+// "182 512 256 128 29" -> the network's shape; "... without LayerNorm" when it has none
 static int read_layers(struct mlp *m, const struct checkpoint *c, struct err *e) {
   int size[MLP_MAX_LAYERS + 1], n = 0;
   const char *text = checkpoint_value(c, "actor");
-  for (char *end; text && *text && n <= MLP_MAX_LAYERS; text = end) {
+  const char *plain = text ? strstr(text, MLP_WITHOUT_NORM) : NULL;
+  for (char *end; text && text != plain && *text && n <= MLP_MAX_LAYERS; text = end) {
     long x = strtol(text, &end, 10);
     if (end == text || x < 1 || x > 1000000) {
       break;
     }
     size[n++] = (int)x;
   }
-  if (!text || *text || n < 2) {
+  if (!text || (text != plain && *text) || n < 2) {
     return err_set(e, EXIT_USAGE, "%s: checkpoint says no layers for 'actor'", c->path);
   }
-  mlp_shape(m, size[0], size + 1, n - 2, size[n - 1]);
+  mlp_shape(m, size[0], size + 1, n - 2, size[n - 1], !plain);
   return 0;
 }
 

@@ -16,7 +16,8 @@ void shac_new(struct shac *s, struct arena *a, const struct world *w) {
   const struct rollout *r = &s->rollout;
   size_t rows = (size_t)r->E * (size_t)r->N, nu = (size_t)r->nu, nobs = (size_t)r->nobs;
 
-  mlp_shape(&s->actor, r->nobs, spec->actor_layers.v, spec->actor_layers.n, r->nu);
+  mlp_shape(&s->actor, r->nobs, spec->actor_layers.v, spec->actor_layers.n, r->nu,
+            spec->layer_norm);
   s->nactor = s->actor.nparam + nu;
   s->param = ARENA_NEW(a, float, s->nactor);
   // small first actions: rollouts start near the default pose

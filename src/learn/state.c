@@ -79,6 +79,8 @@ static const char *layers_text(char *text, size_t size, const struct mlp *m) {
   for (int l = 0; l <= m->nlayer; l++) {
     n += (size_t)snprintf(text + n, size - n, "%s%d", l ? " " : "", m->size[l]);
   }
+  // nothing otherwise: as in files from before there was a choice
+  snprintf(text + n, size - n, "%s", m->layer_norm ? "" : MLP_WITHOUT_NORM);
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "spec/spec.h"
 #include "spec/field.h"
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,32 @@ static int check_folder_name(const char *path, const char *name, struct err *e) 
   return 0;
 }
 
+static int check_ppo(const struct spec *s, struct err *e) {
+  int64_t rows = (int64_t)s->envs * s->horizon;
+  if (s->bundle_size > 1) {
+    return err_set(e, EXIT_USAGE,
+                   "bundle.size: expected 1 with algorithm ppo, which uses no gradients of the "
+                   "simulator, found %d",
+                   s->bundle_size);
+  }
+  if (s->ppo_batches > rows) {
+    return err_set(e, EXIT_USAGE,
+                   "learn.ppo.batches: expected at most learn.envs * learn.horizon (%lld), found "
+                   "%d",
+                   (long long)rows, s->ppo_batches);
+  }
+  const double rate[2] = {s->actor_lr, s->critic_lr};
+  static const char *const name[2] = {"learn.actor.lr", "learn.critic.lr"};
+  for (int i = 0; i < 2 && s->ppo_kl_target > 0; i++) {
+    if (rate[i] < s->ppo_lr_min || rate[i] > s->ppo_lr_max) {
+      return err_set(e, EXIT_USAGE,
+                     "%s: expected learn.ppo.lr_min to learn.ppo.lr_max (%g to %g), found %g",
+                     name[i], s->ppo_lr_min, s->ppo_lr_max, rate[i]);
+    }
+  }
+  return 0;
+}
+
 int spec_check(const struct spec *s, struct err *e) {
   if (check_folder_name("experiment", s->experiment, e) != 0 ||
       check_folder_name("variant", s->variant, e) != 0) {
@@ -75,6 +102,9 @@ int spec_check(const struct spec *s, struct err *e) {
                    "learn.envs: expected a multiple of learn.shard (%d), found %d; set "
                    "learn.shard to 8, 16 or 32",
                    s->shard, s->envs);
+  }
+  if (s->algorithm == ALGORITHM_PPO && check_ppo(s, e) != 0) {
+    return e->code;
   }
   // a control step is a whole number of substeps; a ratio that is one but for rounding counts
   double substeps = s->control_dt / s->sim_dt;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 enum spec_task { TASK_TRACK };
-enum spec_algorithm { ALGORITHM_SHAC };
+enum spec_algorithm { ALGORITHM_SHAC, ALGORITHM_PPO };
 enum spec_integrator { INTEGRATOR_MOREAU, INTEGRATOR_EULER };
 enum spec_contact_model { CONTACT_SMOOTHED };
 enum spec_contact_step { CONTACT_STEP_SPLIT, CONTACT_STEP_PUBLISHED };
