@@ -23,6 +23,7 @@ struct scene {
   struct spec spec;
   struct world world;
   struct shac shac;
+  struct learner learner; // view of it
 };
 
 // a small learner on the G1's walk, half a second into its episodes; size: of bundles
@@ -47,6 +48,7 @@ static struct scene *scene_new(int size, int envs, int threads) {
     fail_msg("%s", e.text);
   }
   shac_new(&s->shac, &s->arena, &s->world);
+  s->learner = learner_of_shac(&s->shac);
   shac_rollout(&s->shac);
   return s;
 }
@@ -271,7 +273,7 @@ static double final_speed(struct scene *s, const struct gradcloud_contact *k, in
   struct rollout *r = &s->shac.rollout;
   int W = r->W, n = r->nq + r->nv, substeps = sim_model_options(w->model)->substeps;
   struct policy policy;
-  shac_policy(&policy, &s->arena, &s->shac);
+  learner_policy(&policy, &s->arena, &s->learner);
   double *x1 = ARENA_NEW(&s->arena, double, n), *move = ARENA_NEW(&s->arena, double, r->nv);
   double *x = ARENA_NEW(&s->arena, double, n *W), *ctrl = ARENA_NEW(&s->arena, double, r->nu *W);
   double *obs = ARENA_NEW(&s->arena, double, r->nobs *W);
@@ -382,13 +384,13 @@ static void test_load_learned(void **state) {
   (void)state;
   struct scene *from = scene_new(1, E, 1), *to = scene_new(3, 2 * E, 1);
   struct err e = {0};
-  struct shac_report report;
+  struct learn_report report;
   struct best_policy best = {.score = 0};
   char dir[] = "/tmp/dsim_gradstat_XXXXXX";
   assert_non_null(mkdtemp(dir));
   for (int i = 0; i < 2; i++) {
     assert_int_equal(shac_iterate(&from->shac, &report, &e), 0);
-    assert_int_equal(state_save(&from->shac, &best, dir, &e), 0);
+    assert_int_equal(state_save(&from->learner, &best, dir, &e), 0);
   }
   const char **path;
   assert_int_equal(state_list(&path, &to->arena, dir), 2);
@@ -397,7 +399,7 @@ static void test_load_learned(void **state) {
   double *episodes = ARENA_NEW(&to->arena, double, to->shac.rollout.nstate);
   size_t bytes = sizeof(double) * to->shac.rollout.nstate;
   memcpy(episodes, to->shac.rollout.state, bytes);
-  assert_int_equal(state_load_learned(&to->shac, &to->arena, path[1], &e), 0);
+  assert_int_equal(state_load_learned(&to->learner, &to->arena, path[1], &e), 0);
   assert_memory_equal(to->shac.param, from->shac.param, sizeof(float) * from->shac.nactor);
   assert_memory_equal(to->shac.norm.inv_std, from->shac.norm.inv_std,
                       sizeof(double) * (size_t)from->shac.rollout.nobs);

@@ -17,11 +17,12 @@ enum { E = 16, N = 12 };
 
 static char folder[] = "/tmp/dsim_add_XXXXXX";
 
-struct learner {
+struct scene {
   struct arena arena;
   struct spec spec;
   struct world world;
   struct shac shac;
+  struct learner learner; // view of it
   struct best_policy best;
 };
 
@@ -44,8 +45,8 @@ static void small_spec(struct spec *p, enum spec_residual residual) {
   p->add_replay_push = 50;
 }
 
-static struct learner *learner_new(const struct spec *spec) {
-  struct learner *l = calloc(1, sizeof *l);
+static struct scene *scene_new(const struct spec *spec) {
+  struct scene *l = calloc(1, sizeof *l);
   struct err e = {0};
   arena_init(&l->arena);
   l->spec = *spec;
@@ -54,18 +55,19 @@ static struct learner *learner_new(const struct spec *spec) {
     fail_msg("%s", e.text);
   }
   shac_new(&l->shac, &l->arena, &l->world);
+  l->learner = learner_of_shac(&l->shac);
   return l;
 }
 
-static void learner_free(struct learner *l) {
+static void scene_free(struct scene *l) {
   arena_release(&l->arena);
   free(l);
 }
 
-static void iterate(struct learner *l, int n) {
+static void iterate(struct scene *l, int n) {
   struct err e = {0};
   for (int i = 0; i < n; i++) {
-    struct shac_report p;
+    struct learn_report p;
     assert_int_equal(shac_iterate(&l->shac, &p, &e), 0);
     assert_string_equal(p.bad_gradient, "");
     if (l->shac.add) {
@@ -84,7 +86,7 @@ struct start { // of a window
   int32_t *counter;
 };
 
-static double window_loss(struct learner *l, const struct start *s) {
+static double window_loss(struct scene *l, const struct start *s) {
   struct rollout *r = &l->shac.rollout;
   memcpy(r->state, s->state, sizeof(double) * r->nstate);
   memcpy(r->counter, s->counter, sizeof(int32_t) * r->ncounter);
@@ -98,7 +100,7 @@ static double window_loss(struct learner *l, const struct start *s) {
 
 // The discriminator's ReLUs all open, so that differences do not cross their kinks (its own test
 // goes through them), and its output about 0 on this window, where softplus curves most.
-static void open_discriminator(struct learner *l, const struct start *s) {
+static void open_discriminator(struct scene *l, const struct start *s) {
   struct add *a = l->shac.add;
   struct add_report p;
   for (int i = 0; i < a->net.size[1]; i++) {
@@ -119,7 +121,7 @@ static void check_window_gradient(enum spec_residual residual, bool alone) {
   if (alone) {
     spec.add_root = spec.reward_action_rate = 0;
   }
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   struct shac *k = &l->shac;
   struct rollout *r = &k->rollout;
   struct start start = {ARENA_NEW(&l->arena, double, r->nstate),
@@ -168,7 +170,7 @@ static void check_window_gradient(enum spec_residual residual, bool alone) {
   print_message("slope % .6e, differences % .6e: %.1e\n", slope, fd, fabs(fd / slope - 1));
   assert_true(fabs(slope) > 100);
   assert_true(fabs(fd - slope) < 1e-3 * fabs(fd));
-  learner_free(l);
+  scene_free(l);
 }
 static void test_window_compact(void **state) {
   (void)state;
@@ -192,10 +194,10 @@ static const char *run_folder(char path[64], const char *name) {
   return path;
 }
 
-static void save_and_hash(char hex[65], struct learner *l, const char *run) {
+static void save_and_hash(char hex[65], struct scene *l, const char *run) {
   char file[96];
   struct err e = {0};
-  assert_int_equal(state_save(&l->shac, &l->best, run, &e), 0);
+  assert_int_equal(state_save(&l->learner, &l->best, run, &e), 0);
   snprintf(file, sizeof file, "%s/ckpt_%08d.dsim", run, (int)l->shac.iteration);
   assert_int_equal(file_sha256(file, hex, &e), 0);
 }
@@ -208,10 +210,10 @@ static void test_threads(void **state) {
     struct spec spec;
     small_spec(&spec, RESIDUAL_COMPACT);
     spec.threads = threads;
-    struct learner *l = learner_new(&spec);
+    struct scene *l = scene_new(&spec);
     iterate(l, 3);
     save_and_hash(threads == 1 ? one : many, l, run);
-    learner_free(l);
+    scene_free(l);
     if (threads > 1) {
       assert_string_equal(one, many);
     }
@@ -225,33 +227,33 @@ static void test_resume(void **state) {
   struct err e = {0};
   small_spec(&spec, RESIDUAL_COMPACT);
   run_folder(run, "resume");
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   iterate(l, 3);
   save_and_hash(hex, l, run);
   iterate(l, 3);
   save_and_hash(whole, l, run_folder(run, "whole"));
-  learner_free(l);
+  scene_free(l);
 
-  l = learner_new(&spec);
-  assert_int_equal(state_load(&l->shac, &l->best, &l->arena, run_folder(run, "resume"), &e), 0);
+  l = scene_new(&spec);
+  assert_int_equal(state_load(&l->learner, &l->best, &l->arena, run_folder(run, "resume"), &e), 0);
   iterate(l, 3);
   save_and_hash(parts, l, run);
   assert_string_equal(whole, parts);
 
   // another discriminator, or none, is refused by name
   spec.add_layers.v[1] = 25;
-  struct learner *other = learner_new(&spec);
-  assert_int_equal(state_load(&other->shac, &other->best, &other->arena, run, &e), EXIT_USAGE);
+  struct scene *other = scene_new(&spec);
+  assert_int_equal(state_load(&other->learner, &other->best, &other->arena, run, &e), EXIT_USAGE);
   assert_non_null(strstr(e.text, "reward: spec has add 85 32 25 1, checkpoint has add 85 32 24 1"));
-  learner_free(other);
+  scene_free(other);
   e = (struct err){0};
   spec.reward = REWARD_EXPONENTIAL;
-  other = learner_new(&spec);
-  assert_int_equal(state_load(&other->shac, &other->best, &other->arena, run, &e), EXIT_USAGE);
+  other = scene_new(&spec);
+  assert_int_equal(state_load(&other->learner, &other->best, &other->arena, run, &e), EXIT_USAGE);
   assert_non_null(strstr(e.text, "reward: spec has exponential, checkpoint has add 85 32 24 1"));
   iterate(other, 1);
-  learner_free(other);
-  learner_free(l);
+  scene_free(other);
+  scene_free(l);
 }
 
 // --init-from takes the discriminator over where it fits and starts a fresh one where it does not
@@ -261,23 +263,23 @@ static void test_init_from(void **state) {
   struct spec spec;
   struct err e = {0};
   small_spec(&spec, RESIDUAL_COMPACT);
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   iterate(l, 2);
   save_and_hash(hex, l, run_folder(run, "init"));
   const struct add *trained = l->shac.add;
   for (int fits = 0; fits < 2; fits++) {
     spec.add_layers.v[1] = fits ? 24 : 25;
-    struct learner *next = learner_new(&spec), *fresh = learner_new(&spec);
-    assert_int_equal(state_init_from(&next->shac, &next->arena, run, &e), 0);
+    struct scene *next = scene_new(&spec), *fresh = scene_new(&spec);
+    assert_int_equal(state_init_from(&next->learner, &next->arena, run, &e), 0);
     assert_memory_equal(next->shac.param, l->shac.param, sizeof(float) * l->shac.nactor);
     const struct add *want = fits ? trained : fresh->shac.add, *got = next->shac.add;
     assert_memory_equal(got->param, want->param, sizeof(float) * want->net.nparam);
     assert_memory_equal(got->inverse, want->inverse, sizeof(float) * (size_t)want->nres);
     assert_int_equal(got->replay_count, 0);
-    learner_free(next);
-    learner_free(fresh);
+    scene_free(next);
+    scene_free(fresh);
   }
-  learner_free(l);
+  scene_free(l);
 }
 
 int main(void) {

@@ -17,11 +17,12 @@
 
 static char folder[] = "/tmp/dsim_state_XXXXXX";
 
-struct learner {
+struct scene {
   struct arena arena;
   struct spec spec;
   struct world world;
   struct shac shac;
+  struct learner learner; // view of it
   struct best_policy best;
 };
 
@@ -43,8 +44,8 @@ static void small_spec(struct spec *p) {
   p->checkpoint_keep = 2;
 }
 
-static struct learner *learner_new(const struct spec *spec) {
-  struct learner *l = calloc(1, sizeof *l);
+static struct scene *scene_new(const struct spec *spec) {
+  struct scene *l = calloc(1, sizeof *l);
   struct err e = {0};
   arena_init(&l->arena);
   l->spec = *spec;
@@ -53,18 +54,19 @@ static struct learner *learner_new(const struct spec *spec) {
     fail_msg("%s", e.text);
   }
   shac_new(&l->shac, &l->arena, &l->world);
+  l->learner = learner_of_shac(&l->shac);
   return l;
 }
 
-static void learner_free(struct learner *l) {
+static void scene_free(struct scene *l) {
   arena_release(&l->arena);
   free(l);
 }
 
-static void iterate(struct learner *l, int n) {
+static void iterate(struct scene *l, int n) {
   struct err e = {0};
   for (int i = 0; i < n; i++) {
-    struct shac_report report;
+    struct learn_report report;
     assert_int_equal(shac_iterate(&l->shac, &report, &e), 0);
     assert_string_equal(report.bad_gradient, "");
     assert_true(report.actor_norm > 0 && report.critic_norm > 0);
@@ -90,12 +92,12 @@ static void trained_hash(char hex[65], const char *name, int threads, const char
   if (!isa) {
     unsetenv("DSIM_ISA");
   }
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   iterate(l, n);
-  assert_int_equal(state_save(&l->shac, &l->best, run_folder(run, name), &e), 0);
+  assert_int_equal(state_save(&l->learner, &l->best, run_folder(run, name), &e), 0);
   snprintf(file, sizeof file, "%s/ckpt_%08d.dsim", run, n);
   assert_int_equal(file_sha256(file, hex, &e), 0);
-  learner_free(l);
+  scene_free(l);
   unsetenv("DSIM_ISA");
 }
 
@@ -134,27 +136,27 @@ static void test_resume(void **state) {
   small_spec(&spec);
   spec.threads = 2;
   run_folder(run, "resume");
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   iterate(l, 3);
-  assert_int_equal(state_save(&l->shac, &l->best, run, &e), 0);
+  assert_int_equal(state_save(&l->learner, &l->best, run, &e), 0);
   iterate(l, 3);
-  assert_int_equal(state_save(&l->shac, &l->best, run, &e), 0);
+  assert_int_equal(state_save(&l->learner, &l->best, run, &e), 0);
   snprintf(file, sizeof file, "%s/ckpt_%08d.dsim", run, 6);
   assert_int_equal(file_sha256(file, whole, &e), 0);
-  learner_free(l);
+  scene_free(l);
 
   // the newest is damaged, as after a power cut: the one before is taken
   assert_int_equal(truncate(file, 5000), 0);
   spec.threads = 1;
-  l = learner_new(&spec);
-  assert_int_equal(state_load(&l->shac, &l->best, &l->arena, run, &e), 0);
+  l = scene_new(&spec);
+  assert_int_equal(state_load(&l->learner, &l->best, &l->arena, run, &e), 0);
   assert_int_equal(l->shac.iteration, 3);
   assert_int_equal(l->shac.env_steps, 3 * 24 * 6);
   iterate(l, 3);
-  assert_int_equal(state_save(&l->shac, &l->best, run, &e), 0);
+  assert_int_equal(state_save(&l->learner, &l->best, run, &e), 0);
   assert_int_equal(file_sha256(file, parts, &e), 0);
   assert_string_equal(whole, parts);
-  learner_free(l);
+  scene_free(l);
 }
 
 static void test_keeps_the_newest(void **state) {
@@ -164,16 +166,16 @@ static void test_keeps_the_newest(void **state) {
   struct spec spec;
   small_spec(&spec);
   run_folder(run, "keep");
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   for (int i = 1; i <= 4; i++) {
     iterate(l, 1);
-    assert_int_equal(state_save(&l->shac, &l->best, run, &e), 0);
+    assert_int_equal(state_save(&l->learner, &l->best, run, &e), 0);
   }
   for (int i = 1; i <= 4; i++) {
     snprintf(file, sizeof file, "%s/ckpt_%08d.dsim", run, i);
     assert_int_equal(file_exists(file), i > 2);
   }
-  learner_free(l);
+  scene_free(l);
 }
 
 static void test_mismatch_is_named(void **state) {
@@ -192,21 +194,21 @@ static void test_mismatch_is_named(void **state) {
   struct err e = {0};
   small_spec(&spec);
   run_folder(run, "mismatch");
-  struct learner *l = learner_new(&spec);
-  assert_int_equal(state_save(&l->shac, &l->best, run, &e), 0);
-  learner_free(l);
+  struct scene *l = scene_new(&spec);
+  assert_int_equal(state_save(&l->learner, &l->best, run, &e), 0);
+  scene_free(l);
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     small_spec(&spec);
     spec.observation = want[i].observation;
     spec.envs = want[i].envs;
     spec.actor_layers.v[0] = want[i].layer;
-    l = learner_new(&spec);
+    l = scene_new(&spec);
     e = (struct err){0};
-    assert_int_equal(state_load(&l->shac, &l->best, &l->arena, run, &e), EXIT_USAGE);
+    assert_int_equal(state_load(&l->learner, &l->best, &l->arena, run, &e), EXIT_USAGE);
     if (!strstr(e.text, want[i].message)) {
       fail_msg("%s", e.text);
     }
-    learner_free(l);
+    scene_free(l);
   }
 }
 
@@ -218,10 +220,10 @@ static void test_policy(void **state) {
   struct spec spec;
   small_spec(&spec);
   run_folder(run, "policy");
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   iterate(l, 2);
   struct policy own, read;
-  shac_policy(&own, &l->arena, &l->shac);
+  learner_policy(&own, &l->arena, &l->learner);
   snprintf(file, sizeof file, "%s/policy.dsim", run);
   assert_int_equal(policy_save(&own, file, &e), 0);
   snprintf(file, sizeof file, "%s/spec.yaml", run);
@@ -255,7 +257,7 @@ static void test_policy(void **state) {
   assert_non_null(strstr(e.text, names[0]));
   e = (struct err){0};
   assert_int_equal(policy_load(&read, &l->arena, folder, &e), EXIT_USAGE);
-  learner_free(l);
+  scene_free(l);
 }
 
 // Evaluation leaves the learner untouched, and the untrained policy does not reach the end.
@@ -263,11 +265,11 @@ static void test_evaluation(void **state) {
   (void)state;
   struct spec spec;
   small_spec(&spec);
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   struct evaluator *ev = evaluator_new(&l->arena, &l->world);
   struct policy p;
   struct evaluation v, again;
-  shac_policy(&p, &l->arena, &l->shac);
+  learner_policy(&p, &l->arena, &l->learner);
   double *before = malloc(sizeof(double) * l->shac.rollout.nstate);
   memcpy(before, l->shac.rollout.state, sizeof(double) * l->shac.rollout.nstate);
   evaluator_run(&v, &l->arena, ev, &p, 11, 0, 0, 0);
@@ -282,7 +284,7 @@ static void test_evaluation(void **state) {
   }
   assert_true(v.reached < 11 && v.survival > 0 && v.survival < 1);
   free(before);
-  learner_free(l);
+  scene_free(l);
 }
 
 // A network gone wrong: the update is left out, the message names the number, and a run of them
@@ -291,9 +293,9 @@ static void test_bad_gradient(void **state) {
   (void)state;
   struct spec spec;
   struct err e = {0};
-  struct shac_report report;
+  struct learn_report report;
   small_spec(&spec);
-  struct learner *l = learner_new(&spec);
+  struct scene *l = scene_new(&spec);
   l->shac.param[l->shac.actor.weight[1] + 24 * 2] = NAN;
   float *before = malloc(sizeof(float) * l->shac.nactor);
   memcpy(before, l->shac.param, sizeof(float) * l->shac.nactor);
@@ -307,7 +309,7 @@ static void test_bad_gradient(void **state) {
   assert_int_equal(e.code, EXIT_NUMERIC);
   assert_memory_equal(before, l->shac.param, sizeof(float) * l->shac.nactor);
   free(before);
-  learner_free(l);
+  scene_free(l);
 }
 
 static int set_up(void **state) {

@@ -47,7 +47,8 @@ static int make_run(void **state) {
     return err_report(&e);
   }
   shac_new(&learner, &arena, &world);
-  shac_policy(&p, &arena, &learner);
+  struct learner view = learner_of_shac(&learner);
+  learner_policy(&p, &arena, &view);
   FILE *f = fopen(spec_path, "w");
   spec_print(&spec, f);
   fclose(f);

@@ -54,3 +54,14 @@ uint32_t rng_below(struct rng *r, uint32_t n) {
   } while ((uint32_t)wide < uneven);
   return (uint32_t)(wide >> 32);
 }
+
+void rng_shuffle(struct rng *r, int *order, int n) {
+  for (int i = 0; i < n; i++) {
+    order[i] = i;
+  }
+  for (int i = n - 1; i > 0; i--) {
+    int j = (int)rng_below(r, (uint32_t)i + 1), swap = order[i];
+    order[i] = order[j];
+    order[j] = swap;
+  }
+}

@@ -36,3 +36,4 @@ double rng_uniform(struct rng *r);                     // in (0, 1)
 double rng_range(struct rng *r, double lo, double hi); // in (lo, hi)
 double rng_normal(struct rng *r);                      // Box-Muller, two words a number
 uint32_t rng_below(struct rng *r, uint32_t n);         // 0..n-1, unbiased
+void rng_shuffle(struct rng *r, int *order, int n);    // order = 0..n-1, shuffled

@@ -5,7 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "learn/gemm.h"
-#include "learn/shac.h"
+#include "learn/learner.h"
 #include "out/json.h"
 #include "robot/mjcf.h"
 #include "sim/sim.h"
@@ -166,7 +166,7 @@ static int bench_train(struct train_times *t, struct arena *a, const char *name,
   enum { ITERATIONS = 7 };
   struct spec *s = ARENA_NEW(a, struct spec, 1);
   struct world *w = ARENA_NEW(a, struct world, 1);
-  struct shac *shac = ARENA_NEW(a, struct shac, 1);
+  struct learner learner;
   if (spec_read(s, a, name, e)) {
     return e->code;
   }
@@ -176,11 +176,11 @@ static int bench_train(struct train_times *t, struct arena *a, const char *name,
   if (spec_check(s, e) || world_open(w, a, s, e)) {
     return e->code;
   }
-  shac_new(shac, a, w);
+  learner_new(&learner, a, w);
   double wall[ITERATIONS], sim[ITERATIONS];
   for (int i = -1; i < ITERATIONS; i++) { // the first warms up
-    struct shac_report report;
-    if (shac_iterate(shac, &report, e)) {
+    struct learn_report report;
+    if (learner_iterate(&learner, &report, e)) {
       return e->code;
     }
     if (i >= 0) {

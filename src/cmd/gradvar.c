@@ -83,6 +83,11 @@ static int parse_variant(struct variant *v, struct arena *a, const char *text, s
 
 static int open_variants(struct variant *v, int *n, struct arena *a, const struct spec *s,
                          const struct gradvar_options *o, struct err *e) {
+  if (s->algorithm != ALGORITHM_SHAC) {
+    return err_set(e, EXIT_USAGE,
+                   "gradvar: expected a run of algorithm shac, found ppo, which "
+                   "has no gradients through the simulator");
+  }
   *n = 2 + o->variant.n;
   if (*n > MAX_VARIANTS) {
     return err_set(e, EXIT_USAGE, "--variant: at most %d times", MAX_VARIANTS - 2);
@@ -350,7 +355,8 @@ static int measure_checkpoint(struct gradvar *g, const struct spec *spec, const 
   int n;
   open_variants(v, &n, a, spec, g->o, e);
   for (int i = 0; i < n && path && !e->code; i++) {
-    state_load_learned(&v[i].shac, a, path, e);
+    struct learner learner = learner_of_shac(&v[i].shac);
+    state_load_learned(&learner, a, path, e);
   }
   if (e->code == 0) {
     int steps = g->o->steps ? g->o->steps : v[1].spec.bundle_horizon;

@@ -39,7 +39,7 @@ static void on_signal(int number) {
 struct training {
   const struct spec *spec;
   struct world world;
-  struct shac shac;
+  struct learner learner;
   struct evaluator *evaluator;
   struct arena *arena;
   struct best_policy best;
@@ -75,7 +75,7 @@ static int open_records(struct training *t, struct err *e) {
   const char *progress = rundir_file(t->arena, t->dir, "progress.csv");
   const char *timing = rundir_file(t->arena, t->dir, "timing.csv");
   // rows behind the checkpoint are made again
-  double limit = (double)t->shac.iteration;
+  double limit = (double)*t->learner.iteration;
   if (csv_keep_below(progress, "iteration", limit, e) ||
       csv_keep_below(timing, "iteration", limit, e) || read_wall_before(t, progress, e) ||
       csv_open(&t->progress, progress, progress_header, e) ||
@@ -93,9 +93,9 @@ static void real_or_missing(struct csv *c, double x) {
   }
 }
 
-static int write_records(struct training *t, const struct shac_report *p,
+static int write_records(struct training *t, const struct learn_report *p,
                          const struct evaluation *v, double eval_seconds, struct err *e) {
-  long long iteration = t->shac.iteration - 1, steps = t->shac.env_steps;
+  long long iteration = *t->learner.iteration - 1, steps = *t->learner.env_steps;
   double wall = wall_so_far(t);
   struct csv *c = &t->progress;
   csv_int(c, iteration);
@@ -150,8 +150,8 @@ static int write_records(struct training *t, const struct shac_report *p,
 }
 
 // Numerical trouble is counted; the first of each kind says where it was.
-static void warn_of_trouble(struct training *t, const struct shac_report *p) {
-  long long iteration = t->shac.iteration - 1;
+static void warn_of_trouble(struct training *t, const struct learn_report *p) {
+  long long iteration = *t->learner.iteration - 1;
   if (p->nonfinite > 0 && t->nonfinite == 0) {
     log_warn("a state is not finite or faster than any robot: iteration %lld, step %d, "
              "environment %d; the episode ends there (more are counted in progress.csv)",
@@ -172,8 +172,8 @@ static void warn_of_trouble(struct training *t, const struct shac_report *p) {
   t->skipped_updates += p->bad_gradient[0] != 0;
 }
 
-static void show_progress(struct training *t, const struct shac_report *p) {
-  int64_t done = t->shac.iteration, all = t->spec->iterations;
+static void show_progress(struct training *t, const struct learn_report *p) {
+  int64_t done = *t->learner.iteration, all = t->spec->iterations;
   double seconds = wall_seconds() - t->wall_start;
   double per_iteration = seconds / (double)(done - t->first_iteration);
   long left = lround(per_iteration * (double)(all - done));
@@ -191,10 +191,10 @@ static void show_progress(struct training *t, const struct shac_report *p) {
 static int evaluate_policy(struct training *t, struct err *e) {
   struct arena_mark mark = arena_mark(t->arena);
   struct policy p;
-  shac_policy(&p, t->arena, &t->shac);
+  learner_policy(&p, t->arena, &t->learner);
   evaluator_run(&t->last, t->arena, t->evaluator, &p, t->spec->eval_starts, 0, 0, 0);
   if (t->last.score > t->best.score) {
-    t->best = (struct best_policy){t->last.score, t->shac.iteration};
+    t->best = (struct best_policy){t->last.score, *t->learner.iteration};
     policy_save(&p, rundir_file(t->arena, t->dir, "policy.dsim"), e);
   }
   t->last.episode = NULL; // goes with the mark
@@ -205,15 +205,15 @@ static int evaluate_policy(struct training *t, struct err *e) {
 static int train_loop(struct training *t, struct err *e) {
   const struct spec *s = t->spec;
   t->wall_start = wall_seconds();
-  t->first_iteration = t->shac.iteration;
+  t->first_iteration = *t->learner.iteration;
   bool saved = false;
-  while (t->shac.iteration < s->iterations && !stop_signal) {
-    struct shac_report report;
-    shac_iterate(&t->shac, &report, e);
+  while (*t->learner.iteration < s->iterations && !stop_signal) {
+    struct learn_report report;
+    learner_iterate(&t->learner, &report, e);
     warn_of_trouble(t, &report);
     struct evaluation *v = NULL;
     double start = wall_seconds();
-    if (!e->code && s->eval_every > 0 && t->shac.iteration % s->eval_every == 0) {
+    if (!e->code && s->eval_every > 0 && *t->learner.iteration % s->eval_every == 0) {
       if (evaluate_policy(t, e)) {
         return e->code;
       }
@@ -227,13 +227,13 @@ static int train_loop(struct training *t, struct err *e) {
     if (e->code) {
       return e->code; // numerical abort: the checkpoint before it stays
     }
-    saved = t->shac.iteration % s->checkpoint_every == 0;
-    if (saved && state_save(&t->shac, &t->best, t->dir, e)) {
+    saved = *t->learner.iteration % s->checkpoint_every == 0;
+    if (saved && state_save(&t->learner, &t->best, t->dir, e)) {
       return e->code;
     }
   }
   log_progress_end();
-  return saved ? 0 : state_save(&t->shac, &t->best, t->dir, e);
+  return saved ? 0 : state_save(&t->learner, &t->best, t->dir, e);
 }
 
 static int write_manifest(const struct training *t, struct err *e) {
@@ -259,10 +259,10 @@ static void report_end(const struct training *t) {
   }
   if (stop_signal) {
     log_info("stopped at iteration %lld of %d; dsim train %s --resume goes on from there",
-             (long long)t->shac.iteration, s->iterations, t->dir);
+             (long long)*t->learner.iteration, s->iterations, t->dir);
   } else {
     log_info("%d iterations, %lld environment steps, %.0f s; results in %s", s->iterations,
-             (long long)t->shac.env_steps, wall_so_far(t), t->dir);
+             (long long)*t->learner.env_steps, wall_so_far(t), t->dir);
   }
 }
 
@@ -284,22 +284,23 @@ static int train_run(const struct spec *s, const char *dir, const struct train_o
   if (world_open(&t->world, arena, s, e)) {
     return e->code;
   }
-  shac_new(&t->shac, arena, &t->world);
+  learner_new(&t->learner, arena, &t->world);
   t->evaluator = evaluator_new(arena, &t->world);
-  if (o->init_from && state_init_from(&t->shac, arena, o->init_from, e)) {
+  if (o->init_from && state_init_from(&t->learner, arena, o->init_from, e)) {
     return e->code;
   }
   if (rundir_open(arena, dir, mode, s, o->run.set.v, o->run.set.n, o->argc, o->argv, e) ||
-      (o->run.resume && state_load(&t->shac, &t->best, arena, dir, e)) || write_manifest(t, e) ||
+      (o->run.resume && state_load(&t->learner, &t->best, arena, dir, e)) || write_manifest(t, e) ||
       open_records(t, e)) {
     return e->code;
   }
-  if (t->shac.iteration >= s->iterations) {
+  if (*t->learner.iteration >= s->iterations) {
     log_info("%s: all %d iterations are done; --iterations N asks for more", dir, s->iterations);
   } else {
-    log_info("%s: %d observations, %d actions, %d environments x %d steps, %d threads, %s, BLAS %s",
-             dir, t->shac.rollout.nobs, t->shac.rollout.nu, s->envs, s->horizon, t->world.threads,
-             t->world.sim->isa, gemm_kernel());
+    log_info(
+        "%s: %s, %d observations, %d actions, %d environments x %d steps, %d threads, %s, BLAS %s",
+        dir, t->learner.algorithm, t->learner.rollout->nobs, t->learner.rollout->nu, s->envs,
+        s->horizon, t->world.threads, t->world.sim->isa, gemm_kernel());
     if (train_loop(t, e) == 0) {
       report_end(t);
     }

@@ -114,6 +114,18 @@ void add_judge(double *reward, float *slope, struct add *a, const float *residua
   }
 }
 
+void add_judge_shard(struct add *a, struct rollout *r, double *reward, int shard, int thread) {
+  int e0 = shard * r->S;
+  size_t first = rollout_row(r, 0, e0) * (size_t)a->nres;
+  add_judge(reward, r->slope + first, a, r->residual + first, r->N * r->S, shard, thread);
+  for (int t = 0; t < r->N; t++) {
+    for (int e = 0; e < r->S; e++) {
+      int i = t * r->E + e0 + e;
+      r->reward[i] += r->end[i] == TRACK_NONFINITE ? 0 : reward[t * r->S + e];
+    }
+  }
+}
+
 void add_sum_up(struct add_report *p, struct add *a, int nshard) {
   struct disc_cache *c = &a->work[0]->cache;
   *p = (struct add_report){0};
@@ -136,14 +148,7 @@ static struct rng draw_of(const struct add *a, enum add_draw what, int64_t itera
 
 static void shuffle(struct add *a, enum add_draw what, int64_t iteration, int step) {
   struct rng draw = draw_of(a, what, iteration, step);
-  for (int i = 0; i < a->rows; i++) {
-    a->order[i] = i;
-  }
-  for (int i = a->rows - 1; i > 0; i--) {
-    int j = (int)rng_below(&draw, (uint32_t)i + 1), swap = a->order[i];
-    a->order[i] = a->order[j];
-    a->order[j] = swap;
-  }
+  rng_shuffle(&draw, a->order, a->rows);
 }
 
 // The whole window until the buffer is full, then a random part of it over the oldest.

@@ -13,6 +13,7 @@
 #pragma once
 #include "base/arena.h"
 #include "learn/discriminator.h"
+#include "learn/rollout.h"
 #include "spec/spec.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,6 +57,9 @@ void add_refresh(struct add *a); // after mean was set from outside
 // its gradient with respect to the residual. thread's work space; sums go to the shard's.
 void add_judge(double *reward, float *slope, struct add *a, const float *residual, int rows,
                int shard, int thread);
+// The same for the residuals of a shard's window, into the rollout's slopes; the rewards are added
+// to the rollout's, but to those of states that are not finite. reward: scratch (N * S).
+void add_judge_shard(struct add *a, struct rollout *r, double *reward, int shard, int thread);
 // What the window's judgement was; D(0) with the same weights. Call before add_train.
 void add_sum_up(struct add_report *p, struct add *a, int nshard);
 

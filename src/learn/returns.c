@@ -32,6 +32,21 @@ void returns_losses(double *loss, double *discount, const double *reward, const 
   }
 }
 
+void returns_advantages(double *advantage, double *target, const double *reward,
+                        const double *before, const double *next, const unsigned char *cut, int N,
+                        int E, double gamma, double lambda, int first, int count) {
+  for (int e = first; e < first + count; e++) {
+    double a = 0;
+    for (int t = N - 1; t >= 0; t--) {
+      int i = t * E + e;
+      double d = reward[i] + gamma * next[i] - before[i];
+      a = cut[i] ? d : d + gamma * lambda * a;
+      advantage[i] = a;
+      target[i] = a + before[i];
+    }
+  }
+}
+
 // how many losses the statistics remember: returns change as the policy learns
 static const double MEMORY = 6400;
 

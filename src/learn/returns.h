@@ -1,5 +1,5 @@
-// Returns of a rollout window: the actor's loss per environment, TD(lambda) targets of the critic,
-// and the running deviation that scales the loss (SHAC as in PWM).
+// Returns of a rollout window. SHAC as in PWM: the actor's loss per environment, TD(lambda) targets
+// of the critic, and the running deviation that scales the loss. PPO: advantages.
 //
 // Arrays are (N, E), step by step. value[t] is the value of the state after step t, before any
 // reset: 0 where the episode failed. cut[t] != 0: the episode ended with step t.
@@ -16,6 +16,13 @@ void returns_targets(double *target, const double *reward, const double *value,
 // step's reward, which backward needs.
 void returns_losses(double *loss, double *discount, const double *reward, const double *value,
                     const unsigned char *cut, int N, int E, double gamma, int first, int count);
+
+// GAE(lambda) (Schulman et al., arXiv 1506.02438): with d = r + gamma next - before, the values of
+// the state before and after a step, advantage = d + gamma lambda * that of the next step, d alone
+// where cut or at the window's end; target = advantage + before.
+void returns_advantages(double *advantage, double *target, const double *reward,
+                        const double *before, const double *next, const unsigned char *cut, int N,
+                        int E, double gamma, double lambda, int first, int count);
 
 struct return_stats { // of losses per environment, over recent iterations
   double mean, var, count;

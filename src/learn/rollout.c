@@ -3,9 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-void rollout_new(struct rollout *r, struct arena *a, const struct world *w) {
+void rollout_new(struct rollout *r, struct arena *a, const struct world *w, bool keep) {
   const struct spec *s = w->spec;
-  *r = (struct rollout){.world = w, .spec = s, .E = s->envs, .N = s->horizon, .S = s->shard};
+  *r = (struct rollout){
+      .world = w, .spec = s, .keep = keep, .E = s->envs, .N = s->horizon, .S = s->shard};
   r->W = w->sim->width;
   r->nshard = r->E / r->S;
   r->ngroup = r->E / r->W;
@@ -42,6 +43,10 @@ void rollout_new(struct rollout *r, struct arena *a, const struct world *w) {
   r->step = ARENA_NEW(a, struct lane_step, r->N * r->ngroup);
   for (int i = 0; i < r->N * r->ngroup; i++) {
     struct lane_step *p = &r->step[i];
+    if (!keep && i >= r->ngroup) {
+      *p = r->step[i % r->ngroup]; // all steps of a group in the same memory
+      continue;
+    }
     p->trail = ARENA_NEW(a, double, substeps *(nq + nv));
     p->after = ARENA_NEW(a, double, nq + nv);
     p->ctrl = ARENA_NEW(a, double, nu);
@@ -64,8 +69,9 @@ void rollout_new(struct rollout *r, struct arena *a, const struct world *w) {
     struct lane_group *g = &r->group[i];
     g->param = r->param;
     if (r->randomised) {
-      g->version = ARENA_NEW(a, double *, r->N + 2);
-      for (int k = 0; k < r->N + 2; k++) {
+      int versions = keep ? r->N + 2 : 1;
+      g->version = ARENA_NEW(a, double *, versions);
+      for (int k = 0; k < versions; k++) {
         g->version[k] = ARENA_NEW(a, double, (r->nparam + r->nu) * r->W);
       }
     }
@@ -179,6 +185,9 @@ static void randomise_lane(struct rollout *r, int g, int l) {
 
 static void randomise_version(struct rollout *r, int g, const double *from) {
   struct lane_group *group = &r->group[g];
+  if (!r->keep && from) {
+    return; // nothing will look for the old one
+  }
   double *to = group->version[group->nversion++];
   if (from) {
     memcpy(to, from, sizeof(double) * (size_t)((r->nparam + r->nu) * r->W));
@@ -464,6 +473,27 @@ void rollout_reach(struct rollout *r, struct rollout_work *w, const struct norma
     memcpy(frame, group->frame, sizeof(int) * (size_t)W);
     world->task->obs_fwd(track, w->task, w->sim, group->obs, group->qpos, group->qvel, frame);
   }
+}
+
+void rollout_merge_observations(struct normalizer *z, struct rollout *r) {
+  // shards in order, then the lanes of each number
+  struct rollout_sums *total = &r->sum[0];
+  for (int k = 1; k < r->nshard; k++) {
+    for (int i = 0; i < r->nobs * r->W; i++) {
+      total->obs[i] += r->sum[k].obs[i];
+      total->obs_square[i] += r->sum[k].obs_square[i];
+    }
+  }
+  for (int i = 0; i < r->nobs; i++) {
+    double sum = 0, square = 0;
+    for (int l = 0; l < r->W; l++) {
+      sum += total->obs[i * r->W + l];
+      square += total->obs_square[i * r->W + l];
+    }
+    total->obs[i] = sum;
+    total->obs_square[i] = square;
+  }
+  normalizer_merge(z, total->obs, total->obs_square, (double)r->E * r->N);
 }
 
 // ---- backward

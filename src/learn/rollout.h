@@ -29,7 +29,7 @@ struct lane_group {                  // W neighbouring environments, now
   // randomised episodes: parameters and target offsets now, in one of the window's versions; a
   // reset starts a new version, so that backward finds the old one
   double *param, *offset; // (nparam, W), (nu, W)
-  double **version;       // (N + 2) of nparam + nu numbers a lane
+  double **version;       // (N + 2; 1 if not kept) of nparam + nu numbers a lane
   int nversion;
   int latency[SIM_WIDTH];
 };
@@ -69,6 +69,7 @@ struct rollout_work { // one thread's
 struct rollout {
   const struct world *world;
   const struct spec *spec;
+  bool keep; // what backward needs
   int E, N, S, W, nshard, ngroup;
   int nq, nv, nu, nobs;
   double *state;    // (ngroup, nq + nv + nu, W): what a checkpoint keeps ...
@@ -92,7 +93,9 @@ struct rollout {
   unsigned char *end; // (N, E) enum track_end
 };
 
-void rollout_new(struct rollout *r, struct arena *a, const struct world *w);
+// keep: the window is gone back through; else only its rows, rewards and ends outlive a step, in a
+// small part of the memory.
+void rollout_new(struct rollout *r, struct arena *a, const struct world *w, bool keep);
 struct rollout_work *rollout_work_new(struct arena *a, const struct rollout *r);
 size_t rollout_row(const struct rollout *r, int t, int e);
 // Mean and variance of the observations of the reference motion itself: where the normaliser
@@ -111,6 +114,8 @@ void rollout_step(struct rollout *r, struct rollout_work *w, int t, int shard);
 // What follows from it for a group: reward, end, rows of next; then resets.
 void rollout_reach(struct rollout *r, struct rollout_work *w, const struct normalizer *z, int t,
                    int g);
+// After a window, once: its observations into the statistics. Spends the sums of the shards.
+void rollout_merge_observations(struct normalizer *z, struct rollout *r);
 
 // Back over step t, given the loss gradient with respect to its reward (W) and to the observation
 // of the state it reached (nobs, W; NULL: none). On entry the group holds the cotangents of the

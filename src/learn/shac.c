@@ -12,7 +12,7 @@ static const double LOG_SIGMA_MIN = -9; // deviations stay above 1e-4
 void shac_new(struct shac *s, struct arena *a, const struct world *w) {
   const struct spec *spec = w->spec;
   *s = (struct shac){.spec = spec, .world = w};
-  rollout_new(&s->rollout, a, w);
+  rollout_new(&s->rollout, a, w, true);
   const struct rollout *r = &s->rollout;
   size_t rows = (size_t)r->E * (size_t)r->N, nu = (size_t)r->nu, nobs = (size_t)r->nobs;
 
@@ -82,20 +82,6 @@ static float *rows_at(const struct rollout *r, float *x, int t, int e, int width
 
 // ---- one shard, forward and backward
 
-// the discriminator's part of the rewards of a shard's window, and their slopes
-static void judge_shard(struct shac *s, struct shac_work *w, int shard) {
-  struct rollout *r = &s->rollout;
-  int e0 = shard * r->S, nres = s->add->nres;
-  add_judge(w->value, rows_at(r, r->slope, 0, e0, nres), s->add,
-            rows_at(r, r->residual, 0, e0, nres), r->N * r->S, shard, omp_get_thread_num());
-  for (int t = 0; t < r->N; t++) {
-    for (int e = 0; e < r->S; e++) {
-      int i = t * r->E + e0 + e;
-      r->reward[i] += r->end[i] == TRACK_NONFINITE ? 0 : w->value[t * r->S + e];
-    }
-  }
-}
-
 static void shard_forward(struct shac *s, struct shac_work *w, int shard) {
   struct rollout *r = &s->rollout;
   int e0 = shard * r->S, g0 = e0 / r->W, g1 = g0 + r->S / r->W;
@@ -120,7 +106,7 @@ static void shard_forward(struct shac *s, struct shac_work *w, int shard) {
   }
 
   if (s->add) {
-    judge_shard(s, w, shard);
+    add_judge_shard(s->add, r, w->value, shard, omp_get_thread_num());
   }
   // values of all states reached, in one go
   critic_value(w->value, &s->critic, &w->critic, rows_at(r, r->next, 0, e0, r->nobs), r->N * r->S);
@@ -249,14 +235,7 @@ static void shuffle_rows(struct shac *s, int pass) {
   {
     struct rng draw =
         rng_stream((uint64_t)s->spec->seed, RNG_SHUFFLE, 0, (uint32_t)s->iteration, (uint32_t)pass);
-    for (int i = 0; i < rows; i++) {
-      s->order[i] = i;
-    }
-    for (int i = rows - 1; i > 0; i--) {
-      int j = (int)rng_below(&draw, (uint32_t)i + 1), swap = s->order[i];
-      s->order[i] = s->order[j];
-      s->order[j] = swap;
-    }
+    rng_shuffle(&draw, s->order, rows);
   }
   size_t nobs = (size_t)r->nobs;
 #pragma omp for schedule(static)
@@ -312,72 +291,12 @@ static void phase_critic(struct shac *s, struct adam_update *u, double *loss, in
 
 // ---- after the phases, in one thread
 
-static void merge_observations(struct shac *s) {
-  struct rollout *r = &s->rollout;
-  // shards in order, then the lanes of each number
-  struct rollout_sums *total = &r->sum[0];
-  for (int k = 1; k < r->nshard; k++) {
-    for (int i = 0; i < r->nobs * r->W; i++) {
-      total->obs[i] += r->sum[k].obs[i];
-      total->obs_square[i] += r->sum[k].obs_square[i];
-    }
-  }
-  for (int i = 0; i < r->nobs; i++) {
-    double sum = 0, square = 0;
-    for (int l = 0; l < r->W; l++) {
-      sum += total->obs[i * r->W + l];
-      square += total->obs_square[i * r->W + l];
-    }
-    total->obs[i] = sum;
-    total->obs_square[i] = square;
-  }
-  normalizer_merge(&s->norm, total->obs, total->obs_square, (double)r->E * r->N);
-}
-
-static void fill_report(struct shac *s, struct shac_report *p) {
+static void fill_report(struct shac *s, struct learn_report *p) {
   const struct rollout *r = &s->rollout;
   int rows = r->E * r->N;
-  struct rollout_sums sum = {0};
-  for (int k = 0; k < r->nshard; k++) {
-    const struct rollout_sums *x = &r->sum[k];
-    for (int i = 0; i < TRACK_NTERM; i++) {
-      sum.term[i] += x->term[i];
-    }
-    sum.e_track += x->e_track;
-    sum.e_track_n += x->e_track_n;
-    sum.episodes += x->episodes;
-    sum.episode_steps += x->episode_steps;
-    sum.failed += x->failed;
-    sum.truncated += x->truncated;
-    if (x->nonfinite > 0 && sum.nonfinite == 0) {
-      sum.nonfinite_step = x->nonfinite_step;
-      sum.nonfinite_env = x->nonfinite_env;
-    }
-    if (x->bad_cotangent > 0 && sum.bad_cotangent == 0) {
-      sum.bad_step = x->bad_step;
-      sum.bad_env = x->bad_env;
-    }
-    sum.nonfinite += x->nonfinite;
-    sum.bad_cotangent += x->bad_cotangent;
-  }
-  p->episodes = sum.episodes;
-  p->failed = sum.failed;
-  p->truncated = sum.truncated;
-  p->nonfinite = sum.nonfinite;
-  p->nonfinite_step = sum.nonfinite_step;
-  p->nonfinite_env = sum.nonfinite_env;
-  p->bad_cotangent = sum.bad_cotangent;
-  p->bad_step = sum.bad_step;
-  p->bad_env = sum.bad_env;
-  p->episode_s =
-      sum.episodes ? (double)sum.episode_steps / (double)sum.episodes * s->spec->control_dt : NAN;
-  p->e_track_cm = sum.e_track_n > 0 ? 100 * sum.e_track / sum.e_track_n : NAN;
-  p->root_cm = 100 * sum.term[TRACK_ROOT_SQ] / rows;
-  p->joint_rad = sum.term[TRACK_JOINT_SQ] / rows;
-  p->failures_per_1000 = 1000.0 * (double)sum.failed / rows;
-  p->reward = p->value = p->actor_loss = p->sigma = 0;
+  report_rollout(p, r);
+  p->value = p->actor_loss = p->sigma = 0;
   for (int i = 0; i < rows; i++) {
-    p->reward += r->reward[i] / rows;
     p->value += s->value[i] / rows;
   }
   for (int e = 0; e < r->E; e++) {
@@ -389,24 +308,10 @@ static void fill_report(struct shac *s, struct shac_report *p) {
   p->return_std = sqrt(s->returns.var);
 }
 
-static void name_bad_gradient(struct shac *s, char *text, size_t size, int64_t actor,
-                              int64_t critic) {
-  char place[64];
-  if (actor >= 0 && (size_t)actor >= s->actor.nparam) {
-    snprintf(text, size, "actor log sigma[%d]", (int)((size_t)actor - s->actor.nparam));
-  } else if (actor >= 0) {
-    mlp_locate(place, sizeof place, &s->actor, (size_t)actor);
-    snprintf(text, size, "actor %s", place);
-  } else if (critic >= 0) {
-    mlp_locate(place, sizeof place, &s->critic.net, (size_t)critic % s->critic.net.nparam);
-    snprintf(text, size, "critic %d %s", (int)((size_t)critic / s->critic.net.nparam), place);
-  }
-}
-
-int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
+int shac_iterate(struct shac *s, struct learn_report *p, struct err *e) {
   const struct spec *spec = s->spec;
   int64_t over = spec->lr_iterations > 0 ? spec->lr_iterations : spec->iterations;
-  *p = (struct shac_report){
+  *p = (struct learn_report){
       .lr_actor = adam_decay(spec->actor_lr, spec->lr_end, s->iteration, over),
       .lr_critic = adam_decay(spec->critic_lr, spec->lr_end, s->iteration, over),
   };
@@ -464,7 +369,7 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
     *log_sigma = *log_sigma < (float)LOG_SIGMA_MIN ? (float)LOG_SIGMA_MIN : *log_sigma;
   }
   fill_report(s, p);
-  merge_observations(s);
+  rollout_merge_observations(&s->norm, &s->rollout);
   clock[6] = wall_seconds();
 
   int rows = s->rollout.E * s->rollout.N;
@@ -480,7 +385,7 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
   for (int i = 0; i < s->threads; i++) {
     p->sim += s->work[i].sim_seconds / s->threads;
   }
-  name_bad_gradient(s, p->bad_gradient, sizeof p->bad_gradient, actor.nonfinite, bad_critic);
+  report_bad_gradient(p, &s->actor, &s->critic, actor.nonfinite, bad_critic);
   if (s->add && s->add->bad_updates > bad_discriminator && !p->bad_gradient[0]) {
     snprintf(p->bad_gradient, sizeof p->bad_gradient, "the discriminator");
   }
@@ -502,25 +407,6 @@ int shac_iterate(struct shac *s, struct shac_report *p, struct err *e) {
                    PATIENCE, p->bad_gradient, (long long)s->iteration - 1);
   }
   return 0;
-}
-
-void shac_policy(struct policy *p, struct arena *a, struct shac *s) {
-  const struct robot *robot = &s->world->robot;
-  *p = (struct policy){.spec = *s->spec,
-                       .file = "",
-                       .run = "",
-                       .nobs = s->rollout.nobs,
-                       .nu = s->rollout.nu,
-                       .iteration = s->iteration,
-                       .env_steps = s->env_steps,
-                       .net = s->actor,
-                       .param = s->param,
-                       .norm = s->norm};
-  p->actuator = ARENA_NEW(a, const char *, p->nu);
-  for (int j = 0; j < p->nu; j++) {
-    p->actuator[j] = robot->actuator[j].name;
-  }
-  policy_scratch(p, a);
 }
 
 // ---- the gradient alone

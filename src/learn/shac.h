@@ -12,23 +12,9 @@
 #include "learn/add.h"
 #include "learn/critic.h"
 #include "learn/policy.h"
+#include "learn/report.h"
 #include "learn/returns.h"
 #include "learn/rollout.h"
-
-struct shac_report {                                        // of one iteration
-  double reward, episode_s, e_track_cm, root_cm, joint_rad; // episode_s, e_track_cm NaN: none seen
-  double failures_per_1000, sigma, value;
-  double bundle_fraction; // of environments' control steps with an open bundle
-  double actor_loss, critic_loss, actor_norm, critic_norm, lr_actor, lr_critic, return_std;
-  int64_t episodes, failed, truncated, nonfinite, bad_cotangent;
-  int nonfinite_step, nonfinite_env, bad_step, bad_env;
-  // "actor layer 2 weight[13,7]": the first number of a gradient that was not finite; its update
-  // was left out. Empty when all was well.
-  char bad_gradient[96];
-  // seconds: whole iteration; of it the simulator with task (mean over threads); the phases
-  double wall, sim, forward, backward, actor, critic, discriminator;
-  struct add_report add; // all NaN without a discriminator
-};
 
 struct shac_work { // one thread's
   struct rollout_work *rollout;
@@ -78,9 +64,7 @@ struct shac {
 // A fresh learner: weights, statistics and first episodes drawn from the seed.
 void shac_new(struct shac *s, struct arena *a, const struct world *w);
 // One iteration. EXIT_NUMERIC when the policy's gradient was not finite ten times in a row.
-int shac_iterate(struct shac *s, struct shac_report *report, struct err *e);
-// The learner's policy as it is now; shares its memory. Valid until the next iteration.
-void shac_policy(struct policy *p, struct arena *a, struct shac *s);
+int shac_iterate(struct shac *s, struct learn_report *report, struct err *e);
 
 // Parts of an iteration, for tests and for measuring gradients: rolls all environments and fills
 // values, losses and discounts; then the gradient of scale * sum_e loss[e] into s->grad[0] (the

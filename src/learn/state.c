@@ -17,31 +17,36 @@ struct piece {
 };
 enum { MAX_PIECES = 40 };
 
-static int state_pieces(struct piece *p, struct shac *s, struct best_policy *best) {
+static int state_pieces(struct piece *p, struct learner *s, struct best_policy *best) {
   int n = 0;
-  struct rollout *r = &s->rollout;
-  size_t actor = sizeof(float) * s->nactor, critic = sizeof(float) * s->critic.nparam;
-  size_t obs = sizeof(double) * (size_t)s->norm.n;
+  struct rollout *r = s->rollout;
+  size_t actor = sizeof(float) * s->nactor, critic = sizeof(float) * s->critic->nparam;
+  size_t obs = sizeof(double) * (size_t)s->norm->n;
 #define PIECE(...)      p[n++] = (struct piece){__VA_ARGS__}
 #define SCALAR(name, x) PIECE(name, &(x), sizeof(x), false)
   PIECE("actor", s->param, actor, true);
-  PIECE("norm.mean", s->norm.mean, obs, true);
-  PIECE("norm.var", s->norm.var, obs, true);
-  PIECE("norm.count", &s->norm.count, sizeof s->norm.count, true);
-  PIECE("critic", s->critic.param, critic, true);
-  PIECE("actor.m", s->adam.m, actor, false);
-  PIECE("actor.v", s->adam.v, actor, false);
-  SCALAR("actor.power1", s->adam.power1);
-  SCALAR("actor.power2", s->adam.power2);
-  SCALAR("actor.steps", s->adam.steps);
-  PIECE("critic.m", s->critic.adam.m, critic, false);
-  PIECE("critic.v", s->critic.adam.v, critic, false);
-  SCALAR("critic.power1", s->critic.adam.power1);
-  SCALAR("critic.power2", s->critic.adam.power2);
-  SCALAR("critic.steps", s->critic.adam.steps);
-  SCALAR("return.mean", s->returns.mean);
-  SCALAR("return.var", s->returns.var);
-  SCALAR("return.count", s->returns.count);
+  PIECE("norm.mean", s->norm->mean, obs, true);
+  PIECE("norm.var", s->norm->var, obs, true);
+  PIECE("norm.count", &s->norm->count, sizeof s->norm->count, true);
+  PIECE("critic", s->critic->param, critic, true);
+  PIECE("actor.m", s->adam->m, actor, false);
+  PIECE("actor.v", s->adam->v, actor, false);
+  SCALAR("actor.power1", s->adam->power1);
+  SCALAR("actor.power2", s->adam->power2);
+  SCALAR("actor.steps", s->adam->steps);
+  PIECE("critic.m", s->critic->adam.m, critic, false);
+  PIECE("critic.v", s->critic->adam.v, critic, false);
+  SCALAR("critic.power1", s->critic->adam.power1);
+  SCALAR("critic.power2", s->critic->adam.power2);
+  SCALAR("critic.steps", s->critic->adam.steps);
+  if (s->shac) {
+    SCALAR("return.mean", s->shac->returns.mean);
+    SCALAR("return.var", s->shac->returns.var);
+    SCALAR("return.count", s->shac->returns.count);
+  } else {
+    SCALAR("ppo.lr_actor", s->ppo->lr_actor);
+    SCALAR("ppo.lr_critic", s->ppo->lr_critic);
+  }
   PIECE("env.state", r->state, sizeof(double) * r->nstate, false);
   PIECE("env.counter", r->counter, sizeof(int32_t) * r->ncounter, false);
   if (s->add) {
@@ -55,9 +60,9 @@ static int state_pieces(struct piece *p, struct shac *s, struct best_policy *bes
     SCALAR("add.replay_head", d->replay_head);
     SCALAR("add.replay_count", d->replay_count);
   }
-  SCALAR("bad_updates", s->bad_updates);
-  SCALAR("iteration", s->iteration);
-  SCALAR("env_steps", s->env_steps);
+  SCALAR("bad_updates", *s->bad_updates);
+  SCALAR("iteration", *s->iteration);
+  SCALAR("env_steps", *s->env_steps);
   SCALAR("best.score", best->score);
   SCALAR("best.iteration", best->iteration);
 #undef SCALAR
@@ -67,8 +72,8 @@ static int state_pieces(struct piece *p, struct shac *s, struct best_policy *bes
 }
 
 // what is kept in step with the statistics read
-static void refresh_normalisers(struct shac *s) {
-  normalizer_refresh(&s->norm);
+static void refresh_normalisers(struct learner *s) {
+  normalizer_refresh(s->norm);
   if (s->add) {
     add_refresh(s->add);
   }
@@ -85,7 +90,7 @@ static const char *layers_text(char *text, size_t size, const struct mlp *m) {
 }
 
 // "add 85 256 128 1": with a discriminator, the layers of its network; else "exponential"
-static const char *reward_text(char *text, size_t size, const struct shac *s) {
+static const char *reward_text(char *text, size_t size, const struct learner *s) {
   if (!s->add) {
     return "exponential";
   }
@@ -127,12 +132,13 @@ static void put_header(struct checkpoint *c, const char *kind, const struct poli
 }
 
 // What must agree between a file and the learner that reads it.
-static void put_learner(struct checkpoint *c, const struct shac *s) {
+static void put_learner(struct checkpoint *c, const struct learner *s) {
   char text[4000];
-  checkpoint_text(c, "critic", "%s", layers_text(text, sizeof text, &s->critic.net));
-  checkpoint_text(c, "critics", "%d", s->critic.count);
-  checkpoint_text(c, "envs", "%d", s->rollout.E);
-  checkpoint_text(c, "lanes", "%d", s->rollout.W);
+  checkpoint_text(c, "algorithm", "%s", s->algorithm);
+  checkpoint_text(c, "critic", "%s", layers_text(text, sizeof text, &s->critic->net));
+  checkpoint_text(c, "critics", "%d", s->critic->count);
+  checkpoint_text(c, "envs", "%d", s->rollout->E);
+  checkpoint_text(c, "lanes", "%d", s->rollout->W);
   checkpoint_text(c, "reward", "%s", reward_text(text, sizeof text, s));
 }
 
@@ -140,6 +146,9 @@ static int require_same(const struct checkpoint *file, const struct checkpoint *
                         const char *const *names, int n, struct err *e) {
   for (int i = 0; i < n; i++) {
     const char *a = checkpoint_value(own, names[i]), *b = checkpoint_value(file, names[i]);
+    if (!b && strcmp(names[i], "algorithm") == 0) {
+      b = "shac"; // files from before there were two
+    }
     if (!b || strcmp(a, b) != 0) {
       return err_set(e, EXIT_USAGE, "%s: %s: spec has %s, checkpoint has %s", file->path, names[i],
                      a, b ? b : "none");
@@ -205,7 +214,7 @@ const char *state_newest(struct checkpoint *c, struct arena *a, const char *run)
   return NULL;
 }
 
-int state_save(struct shac *s, const struct best_policy *best, const char *run, struct err *e) {
+int state_save(struct learner *s, const struct best_policy *best, const char *run, struct err *e) {
   struct arena a;
   arena_init(&a);
   struct policy p;
@@ -213,7 +222,7 @@ int state_save(struct shac *s, const struct best_policy *best, const char *run, 
   struct piece piece[MAX_PIECES];
   struct best_policy copy = *best;
   char name[32];
-  shac_policy(&p, &a, s);
+  learner_policy(&p, &a, s);
   checkpoint_init(&c, &a);
   put_header(&c, "state", &p);
   put_learner(&c, s);
@@ -221,7 +230,7 @@ int state_save(struct shac *s, const struct best_policy *best, const char *run, 
   for (int i = 0; i < n; i++) {
     checkpoint_slab(&c, piece[i].name, piece[i].data, piece[i].size);
   }
-  snprintf(name, sizeof name, "ckpt_%08lld.dsim", (long long)s->iteration);
+  snprintf(name, sizeof name, "ckpt_%08lld.dsim", (long long)*s->iteration);
   if (checkpoint_write(&c, join(&a, run, name), e) == 0) {
     const char **names;
     int found = list_checkpoints(&names, &a, run);
@@ -233,17 +242,17 @@ int state_save(struct shac *s, const struct best_policy *best, const char *run, 
   return e->code;
 }
 
-int state_load(struct shac *s, struct best_policy *best, struct arena *a, const char *run,
+int state_load(struct learner *s, struct best_policy *best, struct arena *a, const char *run,
                struct err *e) {
-  static const char *const same[] = {"robot",     "observation", "obs",    "actions",
-                                     "actuators", "actor",       "critic", "critics",
-                                     "envs",      "lanes",       "reward"};
+  static const char *const same[] = {"algorithm", "robot",     "observation", "obs",
+                                     "actions",   "actuators", "actor",       "critic",
+                                     "critics",   "envs",      "lanes",       "reward"};
   struct checkpoint file, own;
   if (!state_newest(&file, a, run)) {
     return err_set(e, EXIT_USAGE, "%s: no checkpoint to resume from", run);
   }
   struct policy p;
-  shac_policy(&p, a, s);
+  learner_policy(&p, a, s);
   checkpoint_init(&own, a);
   put_header(&own, "state", &p);
   put_learner(&own, s);
@@ -261,18 +270,18 @@ int state_load(struct shac *s, struct best_policy *best, struct arena *a, const 
 
 // what a policy's gradient depends on, beside its weights
 static bool is_measure(const char *name) {
-  return strncmp(name, "return.", 7) == 0 || strcmp(name, "iteration") == 0 ||
-         strcmp(name, "env_steps") == 0;
+  return strncmp(name, "return.", 7) == 0 || strncmp(name, "ppo.", 4) == 0 ||
+         strcmp(name, "iteration") == 0 || strcmp(name, "env_steps") == 0;
 }
 
-static int take_weights(struct shac *s, struct arena *a, const struct checkpoint *file,
+static int take_weights(struct learner *s, struct arena *a, const struct checkpoint *file,
                         bool measures, struct err *e) {
   static const char *const same[] = {"observation", "obs",    "actions", "actuators",
                                      "actor",       "critic", "critics"};
   struct checkpoint own;
   struct policy p;
   struct best_policy unused = {0};
-  shac_policy(&p, a, s);
+  learner_policy(&p, a, s);
   checkpoint_init(&own, a);
   put_header(&own, "state", &p);
   put_learner(&own, s);
@@ -295,7 +304,7 @@ static int take_weights(struct shac *s, struct arena *a, const struct checkpoint
   return e->code;
 }
 
-int state_init_from(struct shac *s, struct arena *a, const char *run, struct err *e) {
+int state_init_from(struct learner *s, struct arena *a, const char *run, struct err *e) {
   struct checkpoint file;
   if (!state_newest(&file, a, run)) {
     return err_set(e, EXIT_USAGE, "%s: no checkpoint to start from", run);
@@ -313,7 +322,7 @@ int state_list(const char ***path, struct arena *a, const char *run) {
   return n;
 }
 
-int state_load_learned(struct shac *s, struct arena *a, const char *path, struct err *e) {
+int state_load_learned(struct learner *s, struct arena *a, const char *path, struct err *e) {
   struct checkpoint file;
   return checkpoint_read(&file, a, path, e) ? e->code : take_weights(s, a, &file, true, e);
 }
