@@ -1,6 +1,6 @@
-// PPO: advantages, losses and the rate's rule against closed forms; a mini-batch's gradients against
-// differences of the losses written again in double; the same bytes for any number of threads, on
-// any instruction set, and after stopping and going on.
+// PPO: advantages, losses and the rate's rule against closed forms; a mini-batch's gradients
+// against differences of the losses written again in double; the same bytes for any number of
+// threads, on any instruction set, and after stopping and going on.
 #include "base/file.h"
 #include "learn/evaluate.h"
 #include "learn/gemm.h"
@@ -86,8 +86,8 @@ static void test_surrogate(void **state) {
   static const struct {
     double ratio, advantage, loss, slope;
   } cases[] = {
-      {1, 2, -2, -2},       {1.1, 2, -2.2, -2.2}, {1.3, 2, -2.4, 0},    {0.5, 2, -1, -1},
-      {1.3, -2, 2.6, 2.6},  {0.7, -2, 1.6, 0},    {0.9, -2, 1.8, 1.8},  {1.3, 0, 0, 0},
+      {1, 2, -2, -2},      {1.1, 2, -2.2, -2.2}, {1.3, 2, -2.4, 0},   {0.5, 2, -1, -1},
+      {1.3, -2, 2.6, 2.6}, {0.7, -2, 1.6, 0},    {0.9, -2, 1.8, 1.8}, {1.3, 0, 0, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double slope;
@@ -102,11 +102,11 @@ static void test_value_loss(void **state) {
   static const struct {
     double v, v_old, target, loss, slope;
   } cases[] = {
-      {1, 1, 3, 4, -4},          // not moved yet
-      {1.1, 1, 3, 3.61, -3.8},   // within the clip
-      {1.5, 1, 3, 3.24, 0},      // moved enough towards the target
-      {0.5, 1, 3, 6.25, -5},     // moved away: the whole error counts
-      {0.5, 1, -3, 14.44, 0},    // the other way round
+      {1, 1, 3, 4, -4},        // not moved yet
+      {1.1, 1, 3, 3.61, -3.8}, // within the clip
+      {1.5, 1, 3, 3.24, 0},    // moved enough towards the target
+      {0.5, 1, 3, 6.25, -5},   // moved away: the whole error counts
+      {0.5, 1, -3, 14.44, 0},  // the other way round
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double slope, loss = ppo_value_loss(&slope, cases[i].v, cases[i].v_old, cases[i].target, 0.2);
@@ -295,8 +295,7 @@ static double reference_critic(int *clipped, const struct ppo *p, const double *
     int i = p->order[k / c->count], net = k % c->count;
     size_t row = rollout_row(r, i / r->E, i % r->E);
     double v, old = p->value[i] / c->unit, target = p->target[i] / c->unit;
-    reference_net(&v, &c->net, param + (size_t)net * c->net.nparam,
-                  r->obs + row * (size_t)r->nobs);
+    reference_net(&v, &c->net, param + (size_t)net * c->net.nparam, r->obs + row * (size_t)r->nobs);
     double held = fmin(fmax(v, old - clip), old + clip);
     double error = pow(v - target, 2), error_held = pow(held - target, 2);
     sum += fmax(error, error_held) / M;

@@ -415,8 +415,8 @@ static void missing_specs(void **state) {
   assert_int_equal(spec_read(&s, &arena, "", &e), EXIT_USAGE);
 }
 
-// Every spec that is shipped can be read and is consistent. Folders below hold other kinds of files,
-// as sweeps, which have their own tests.
+// Every spec that is shipped can be read and is consistent. Folders below hold other kinds of
+// files, as sweeps, which have their own tests.
 static int check_shipped(const char *path) {
   DIR *dir = opendir(path);
   int n = 0;
