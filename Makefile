@@ -22,6 +22,9 @@ GOALS := $(or $(MAKECMDGOALS),all)
 ifneq ($(filter lint,$(GOALS)),)
   PACKAGES += clang-format
 endif
+ifneq ($(filter check tests,$(GOALS)),)
+  PACKAGES += libsundials-dev
+endif
 ifneq ($(filter asan ubsan tsan,$(GOALS)),)
   PACKAGES += libclang-rt-14-dev
 endif
