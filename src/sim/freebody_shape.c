@@ -85,6 +85,8 @@ static void cylinder_fwd(struct cylinder *c, const double R[9], double radius) {
   c->sign = R[8] > 0 ? -1 : 1;
   for (int i = 0; i < 3; i++) {
     c->axis[i] = c->sign * R[3 * i + 2];
+  }
+  for (int i = 0; i < 3; i++) {
     c->vec[i] = c->axis[i] * c->axis[2] - (i == 2);
   }
   c->length = sqrt(vec3_dot(c->vec, c->vec));
