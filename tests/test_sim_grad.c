@@ -1,6 +1,7 @@
 // Every adjoint of the simulator against central differences (sim/gradcheck.h says how), on every
 // robot that is shipped, on the zoo, which has what those lack (ball joints, springs, several
-// trees), and on all shapes that touch the floor. The same check as `dsim gradcheck`.
+// trees), and on all shapes that touch the floor, for both contact models. The same check as `dsim
+// gradcheck`.
 #include "sim/gradcheck.h"
 #include <math.h>
 #include <setjmp.h>
@@ -10,12 +11,14 @@
 #include <string.h>
 #include <cmocka.h>
 
-static void check(const char *path) {
+static void check_model(const char *path, enum sim_contact_model contact) {
   struct arena a;
   struct robot r;
   struct err e = {0};
   struct gradcheck g;
   struct sim_options opt = sim_options_default();
+  opt.contact_model = contact;
+  opt.integrator = contact == SIM_MUJOCO ? SIM_EULER : opt.integrator;
   arena_init(&a);
   const struct sim_kernels *k = sim_kernels(&e);
   if (!k || robot_load(&r, &a, path, false, &e) || gradcheck_run(&g, &a, &r, &opt, k, &e)) {
@@ -36,6 +39,11 @@ static void check(const char *path) {
   assert_true(!g.has_contacts || g.ncontact_state > 0);
   assert_true(gradcheck_passes(&g));
   arena_release(&a);
+}
+
+static void check(const char *path) {
+  check_model(path, SIM_SMOOTHED);
+  check_model(path, SIM_MUJOCO);
 }
 
 static void test_g1(void **state) {

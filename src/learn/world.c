@@ -4,6 +4,7 @@
 struct sim_options world_sim_options(const struct spec *s) {
   struct sim_options o = sim_options_default();
   o.integrator = s->integrator == INTEGRATOR_MOREAU ? SIM_MOREAU : SIM_EULER;
+  o.contact_model = s->contact_model == CONTACT_MUJOCO ? SIM_MUJOCO : SIM_SMOOTHED;
   o.contact_step = s->contact_step == CONTACT_STEP_SPLIT ? SIM_SPLIT : SIM_PUBLISHED;
   o.dt = s->sim_dt;
   o.substeps = (int)(s->control_dt / s->sim_dt + 0.5);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NSTATE = 6, POINTS = 4, PAIR = 2, MAX_PER_BLOCK = 200, NPARAM_BLOCK = 12 };
+enum { NSTATE = 6, POINTS = 4, PAIR = 2, MAX_PER_BLOCK = 200, NPARAM_BLOCK = 14 };
 static const double point_at[POINTS] = {-2, -1, 1, 2};
 // In order of usefulness: where a kink is near or a motor strong only short steps see a smooth
 // function, where an input matters little only long ones rise above rounding.
@@ -16,7 +16,11 @@ static const double step_sizes[] = {2e-5, 2e-4, 2e-6, 2e-3, 6e-5, 6e-4,
 // Outputs are scaled to one. Rounding leaves about 1e-15 of a stage's, 1e-14 of a control step's,
 // and a difference of step h divides that by h: what moves the outputs by less than this per unit
 // (of the input's own size) is not resolved to 1e-6 by any step.
-#define RESOLUTION 1e-5
+// MuJoCo's contact forces D (J a - aref) are small differences of large accelerations: there
+// rounding grows to 1e-12 of the outputs (measured on a function that does not depend on its
+// input).
+#define RESOLUTION      1e-5
+#define RESOLUTION_SOFT 1e-4
 static const double rollout_steps[] = {1e-5, 1e-6, 1e-7, 1e-4, 1e-8, 1e-9};
 enum {
   NSTEP_SIZE = sizeof step_sizes / sizeof step_sizes[0],
@@ -350,6 +354,9 @@ static void check_block(struct check *c, enum sim_stage stage, const struct chec
     g[i] = in->grad[(in->first + i) * c->W];
   }
   double scale = fmax(in->grad_max, floor_scale);
+  bool soft = sim_model_options(c->m)->contact_model == SIM_MUJOCO &&
+              (stage == SIM_STAGE_SOFT_ACC || stage == SIM_STAGE_STEP);
+  double resolution = soft ? RESOLUTION_SOFT : RESOLUTION;
   for (int k = offset; k < in->count; k += PAIR * stride) {
     int i[PAIR] = {k, k + stride < in->count ? k + stride : -1};
     double best[PAIR] = {NAN, NAN};
@@ -365,7 +372,7 @@ static void check_block(struct check *c, enum sim_stage stage, const struct chec
       bool good = true;
       for (int t = 0; t < PAIR && i[t] >= 0; t++) {
         if (!isnan(fd[t]) || !isfinite(g[i[t]])) {
-          double resolved = RESOLUTION / (h[t] / step_sizes[n]);
+          double resolved = resolution / (h[t] / step_sizes[n]);
           double error = fabs(fd[t] - g[i[t]]) / fmax(scale, resolved);
           error = isfinite(error) ? error : INFINITY;
           best[t] = fmin(best[t], error); // of a NaN and a number, the number
@@ -740,48 +747,92 @@ static void check_rollout(struct check *c) {
 
 // ---- the whole
 
-int gradcheck_run(struct gradcheck *g, struct arena *a, const struct robot *r,
-                  const struct sim_options *opt, const struct sim_kernels *k, struct err *e) {
+// stages that every model has
+static void check_tree_stages(struct check *c) {
+  check_stage(c, SIM_STAGE_POSITIONS, "positions", NULL);
+  check_stage(c, SIM_STAGE_KINEMATICS, "kinematics", NULL);
+  check_stage(c, SIM_STAGE_BIAS, "bias", NULL);
+  check_stage(c, SIM_STAGE_MASS, "mass", NULL);
+  check_stage(c, SIM_STAGE_FACTOR, "factor", NULL);
+  check_stage(c, SIM_STAGE_HALF_SOLVE, "half_solve", NULL);
+  check_stage(c, SIM_STAGE_ACTUATOR, "actuator", NULL);
+}
+
+// both integrators, both steps of the solve
+static int check_smoothed(struct check *c, const struct sim_options *opt, struct err *e) {
   static const char *const integrator_name[] = {"moreau", "euler"};
   static const char *const step_name[] = {"split", "published"};
-  struct check c = {.g = g, .a = a, .r = r, .k = k->as_compiled, .W = k->as_compiled->width};
-  *g = (struct gradcheck){0};
-  BUG_IF(c.W > SIM_WIDTH || (PAIR * POINTS) % c.W != 0 || NSTATE < 2 * NROLLOUT);
   for (int integrator = 0; integrator < 2; integrator++) {
     for (int step = 0; step < 2; step++) {
       struct sim_options o = *opt;
       o.integrator = (enum sim_integrator)integrator;
       o.contact_step = (enum sim_contact_step)step;
       o.substeps = 1;
-      if (check_model(&c, &o, e)) {
+      if (check_model(c, &o, e)) {
         return e->code;
       }
       bool first = integrator == 0 && step == 0;
       if (first) {
-        make_states(&c);
-        check_stage(&c, SIM_STAGE_POSITIONS, "positions", NULL);
-        check_stage(&c, SIM_STAGE_KINEMATICS, "kinematics", NULL);
-        check_stage(&c, SIM_STAGE_BIAS, "bias", NULL);
-        check_stage(&c, SIM_STAGE_MASS, "mass", NULL);
-        check_stage(&c, SIM_STAGE_FACTOR, "factor", NULL);
-        check_stage(&c, SIM_STAGE_HALF_SOLVE, "half_solve", NULL);
-        check_stage(&c, SIM_STAGE_ACTUATOR, "actuator", NULL);
+        make_states(c);
+        check_tree_stages(c);
       }
-      if (g->has_contacts && first) {
-        check_stage(&c, SIM_STAGE_CONTACT_POINTS, "contact_points", NULL);
-        check_stage(&c, SIM_STAGE_CONTACT_SPACE, "contact_space", NULL);
+      if (c->g->has_contacts && first) {
+        check_stage(c, SIM_STAGE_CONTACT_POINTS, "contact_points", NULL);
+        check_stage(c, SIM_STAGE_CONTACT_SPACE, "contact_space", NULL);
       }
-      if (g->has_contacts && integrator == 0) {
+      if (c->g->has_contacts && integrator == 0) {
         char name[48];
         snprintf(name, sizeof name, "contact_%s", step_name[step]);
-        check_stage(&c, SIM_STAGE_CONTACT_SOLVE, name, NULL);
+        check_stage(c, SIM_STAGE_CONTACT_SOLVE, name, NULL);
       }
       char prefix[48];
       snprintf(prefix, sizeof prefix, "%s.%s", integrator_name[integrator], step_name[step]);
-      check_stage(&c, SIM_STAGE_STEP, NULL, prefix);
+      check_stage(c, SIM_STAGE_STEP, NULL, prefix);
     }
   }
-  if (check_model(&c, opt, e)) {
+  return 0;
+}
+
+// both cones
+static int check_mujoco(struct check *c, const struct sim_options *opt, struct err *e) {
+  static const char *const cone_name[] = {"pyramidal", "elliptic"};
+  const struct robot *own = c->r;
+  for (int cone = 0; cone < 2; cone++) {
+    struct robot *r = ARENA_NEW(c->a, struct robot, 1);
+    struct sim_options o = *opt;
+    *r = *own;
+    r->cone = cone;
+    c->r = r;
+    o.substeps = 1;
+    if (check_model(c, &o, e)) {
+      return e->code;
+    }
+    if (cone == 0) {
+      make_states(c);
+      check_tree_stages(c);
+    }
+    char name[48];
+    if (c->g->has_contacts) {
+      snprintf(name, sizeof name, "contact_%s", cone_name[cone]);
+      check_stage(c, SIM_STAGE_SOFT_LAW, name, NULL);
+    }
+    snprintf(name, sizeof name, "residual_%s", cone_name[cone]);
+    check_stage(c, SIM_STAGE_SOFT_RESIDUAL, name, NULL);
+    snprintf(name, sizeof name, "acceleration_%s", cone_name[cone]);
+    check_stage(c, SIM_STAGE_SOFT_ACC, name, NULL);
+    check_stage(c, SIM_STAGE_STEP, NULL, cone_name[cone]);
+  }
+  c->r = own;
+  return 0;
+}
+
+int gradcheck_run(struct gradcheck *g, struct arena *a, const struct robot *r,
+                  const struct sim_options *opt, const struct sim_kernels *k, struct err *e) {
+  struct check c = {.g = g, .a = a, .r = r, .k = k->as_compiled, .W = k->as_compiled->width};
+  bool mujoco = opt->contact_model == SIM_MUJOCO;
+  *g = (struct gradcheck){0};
+  BUG_IF(c.W > SIM_WIDTH || (PAIR * POINTS) % c.W != 0 || NSTATE < 2 * NROLLOUT);
+  if ((mujoco ? check_mujoco : check_smoothed)(&c, opt, e) || check_model(&c, opt, e)) {
     return e->code;
   }
   check_stage(&c, SIM_STAGE_STEP, "control_step", NULL);

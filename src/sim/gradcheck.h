@@ -7,10 +7,10 @@
 // four points (fourth order), at the best of several steps: a wrong adjoint cannot match at one of
 // them by luck, while rounding and curvature ask for different ones. An error is relative to the
 // largest entry of its block (qpos, qvel, ctrl, mass, ...) at that state. Differences resolve
-// nothing below 1e-6 of the block's largest entry over all states, nor below 1e-6 of the outputs
-// per unit of input (of the input's own size, for parameters): there that floor counts instead. A
-// direction that crosses a kink (cone edge, lift-off, clamp: the hash of branches changed) at every
-// step is skipped and counted.
+// nothing below 1e-6 of the block's largest entry over all states, nor below 1e-5 of the outputs
+// (1e-4 with MuJoCo's contacts, which amplify rounding) per unit of input (of the input's own size,
+// for parameters): there that floor counts instead. A direction that crosses a kink (cone edge,
+// lift-off, clamp: the hash of branches changed) at every step is skipped and counted.
 #pragma once
 #include "base/arena.h"
 #include "base/err.h"
@@ -36,8 +36,8 @@ struct gradcheck {
   bool has_contacts;          // the robot can touch the floor
 };
 
-// opt: time step, substeps, stiffness ...; both integrators and both contact steps are checked. The
-// rollout and the control step use opt's own.
+// opt: time step, substeps, stiffness ...; of the smoothed model both integrators and both contact
+// steps are checked, of MuJoCo's both cones. The rollout and the control step use opt's own.
 int gradcheck_run(struct gradcheck *g, struct arena *a, const struct robot *r,
                   const struct sim_options *opt, const struct sim_kernels *k, struct err *e);
 // Within tolerance, finite, and something was checked.

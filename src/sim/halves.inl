@@ -127,18 +127,36 @@ static void half_probe(const struct sim_model *m, struct sim_work *w, struct sim
     take_half(io->param, param, m->at.count, h);
     struct sim_probe part = {0};
     double *free = io->rows;
-    double *const whole[] = {out->mass, out->bias, out->tau,   out->qacc,
-                             out->xpos, out->xmat, out->height};
-    double **const piece[] = {&part.mass, &part.bias, &part.tau,   &part.qacc,
-                              &part.xpos, &part.xmat, &part.height};
-    const int count[] = {m->nM, m->nv, m->nv, m->nv, 3 * m->nlink, 9 * m->nlink, m->ncontact};
-    for (int i = 0; i < 7; i++) {
+    double *const whole[] = {out->mass,
+                             out->bias,
+                             out->tau,
+                             out->qacc,
+                             out->xpos,
+                             out->xmat,
+                             out->height,
+                             out->qacc_constrained,
+                             out->qfrc_constraint,
+                             out->contact_force};
+    double **const piece[] = {&part.mass,
+                              &part.bias,
+                              &part.tau,
+                              &part.qacc,
+                              &part.xpos,
+                              &part.xmat,
+                              &part.height,
+                              &part.qacc_constrained,
+                              &part.qfrc_constraint,
+                              &part.contact_force};
+    const int count[] = {m->nM,        m->nv,       m->nv, m->nv, 3 * m->nlink,
+                         9 * m->nlink, m->ncontact, m->nv, m->nv, 3 * m->ncontact};
+    enum { PIECES = sizeof count / sizeof count[0] };
+    for (int i = 0; i < PIECES; i++) {
       *piece[i] = whole[i] ? free : NULL;
       free += count[i] * HALF_LANES;
     }
     part.kinks = out->kinks ? out->kinks + HALF_LANES * h : NULL;
     probe(m, io->work, &part, io->q, io->v, io->ctrl, io->param);
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < PIECES; i++) {
       if (whole[i]) {
         put_half(whole[i], *piece[i], count[i], h);
       }

@@ -8,6 +8,7 @@
 struct sim_options sim_options_default(void) {
   return (struct sim_options){
       .integrator = SIM_MOREAU,
+      .contact_model = SIM_SMOOTHED,
       .contact_step = SIM_SPLIT,
       .dt = 0.005,
       .substeps = 4,
@@ -112,14 +113,17 @@ static bool link_is_leaf(const struct robot *r, int link) {
   return true;
 }
 
-static int candidates_of(const struct robot_geom *g) {
+// A cylinder's end has one candidate, the lowest point of its rim; with MuJoCo's contacts two more,
+// a third of the rim to either side.
+static int candidates_of(const struct robot_geom *g, enum sim_contact_model contact) {
   switch (g->type) {
   case GEOM_SPHERE:
   case GEOM_ELLIPSOID:
     return 1;
   case GEOM_CAPSULE:
-  case GEOM_CYLINDER:
     return 2;
+  case GEOM_CYLINDER:
+    return contact == SIM_MUJOCO ? 6 : 2;
   case GEOM_BOX:
     return 8;
   default:
@@ -141,7 +145,7 @@ static void candidate_place(double point[3], double size[3], const struct robot_
   case GEOM_CAPSULE:
   case GEOM_CYLINDER:
     size[0] = g->size[0];
-    local[2] = k ? -g->size[1] : g->size[1];
+    local[2] = k % 2 ? -g->size[1] : g->size[1];
     break;
   case GEOM_BOX:
     for (int c = 0; c < 3; c++) {
@@ -177,7 +181,7 @@ static int build_contacts(struct sim_model *m, struct arena *a, const struct rob
   m->floor = floor->pos[2];
   int most = 0;
   for (int i = 0; i < r->ngeom; i++) {
-    most += candidates_of(&r->geom[i]);
+    most += candidates_of(&r->geom[i], m->opt.contact_model);
   }
   m->candidate = ARENA_NEW(a, struct sim_candidate, most + 1);
   m->clink = ARENA_NEW(a, struct sim_contact_link, r->nlink);
@@ -190,7 +194,7 @@ static int build_contacts(struct sim_model *m, struct arena *a, const struct rob
           (!m->opt.body_contact && !link_is_leaf(r, l))) {
         continue;
       }
-      for (int k = 0; k < candidates_of(g); k++) {
+      for (int k = 0; k < candidates_of(g, m->opt.contact_model); k++) {
         struct sim_candidate *c = &m->candidate[m->ncontact++];
         c->kind = g->type == GEOM_CYLINDER    ? CANDIDATE_RIM
                   : g->type == GEOM_ELLIPSOID ? CANDIDATE_ELLIPSOID
@@ -198,6 +202,8 @@ static int build_contacts(struct sim_model *m, struct arena *a, const struct rob
         c->geom = i;
         c->body = g->body;
         c->link = l;
+        // MuJoCo takes a box's corners in the opposite order
+        c->feature = m->opt.contact_model == SIM_MUJOCO && g->type == GEOM_BOX ? 7 - k : k;
         memcpy(c->rot, g->rot, sizeof c->rot);
       }
     }
@@ -280,6 +286,8 @@ static void build_params(struct sim_model *m) {
   at->kappa = n, n += 1;
   at->size = n, n += 3 * m->ncontact;
   at->point = n, n += 3 * m->ncontact;
+  at->solref = n, n += SIM_SOFT(m, SOFT_REF * m->ncontact);
+  at->solimp = n, n += SIM_SOFT(m, SOFT_IMP * m->ncontact);
   at->count = n;
 }
 
@@ -290,6 +298,10 @@ struct sim_model *sim_model_new(struct arena *a, const struct robot *r,
   m->opt = *opt;
   if (!(opt->dt > 0) || opt->substeps < 1 || opt->sweeps < 1 || !(opt->kappa > 0)) {
     err_set(e, EXIT_USAGE, "simulator: dt, substeps, sweeps and kappa must be positive");
+    return NULL;
+  }
+  if (opt->contact_model == SIM_MUJOCO && opt->integrator != SIM_EULER) {
+    err_set(e, EXIT_USAGE, "simulator: MuJoCo's contact model needs the integrator euler");
     return NULL;
   }
   bool moreau = opt->integrator == SIM_MOREAU;
@@ -306,7 +318,14 @@ struct sim_model *sim_model_new(struct arena *a, const struct robot *r,
   if (build_contacts(m, a, r, e)) {
     return NULL;
   }
-  build_limits(m, a, r);
+  if (opt->contact_model == SIM_MUJOCO) {
+    m->opt.dry_speed = 0; // dry friction and limits are constraints
+    if (soft_model_build(m, a, r, e)) {
+      return NULL;
+    }
+  } else {
+    build_limits(m, a, r);
+  }
   m->stiffness = ARENA_NEW(a, double, r->nv);
   m->springref = ARENA_NEW(a, double, r->nv);
   m->spring_qadr = ARENA_NEW(a, int, r->nv);
@@ -347,17 +366,9 @@ struct sim_contact_info sim_contact(const struct sim_model *m, int k) {
   return (struct sim_contact_info){.geom = c->geom, .body = c->body, .link = c->link};
 }
 
-// which of its geom's candidates k is; they follow one another
-static int nth_of_geom(const struct sim_model *m, int k) {
-  int nth = 0;
-  while (nth < k && m->candidate[k - nth - 1].geom == m->candidate[k].geom) {
-    nth++;
-  }
-  return nth;
-}
 void sim_contact_point(const struct sim_model *m, int k, double point[3]) {
   double size[3];
-  candidate_place(point, size, &m->robot->geom[m->candidate[k].geom], nth_of_geom(m, k));
+  candidate_place(point, size, &m->robot->geom[m->candidate[k].geom], m->candidate[k].feature);
 }
 int sim_nclink(const struct sim_model *m) {
   return m->nclink;
@@ -383,7 +394,7 @@ static void half_new(struct sim_half *half, struct arena *a, const struct sim_mo
   half->dv = ARENA_NEW(a, double, nv);
   half->dctrl = ARENA_NEW(a, double, nu);
   half->dparam = ARENA_NEW(a, double, np);
-  size_t probe = (size_t)(m->nM + 3 * m->nv + 12 * m->nlink + 2 * m->ncontact);
+  size_t probe = (size_t)(m->nM + 5 * m->nv + 12 * m->nlink + 4 * m->ncontact);
   half->rows = ARENA_NEW(a, double, (probe + 3 * (size_t)m->robot->nbody) * W);
 }
 
@@ -398,6 +409,8 @@ struct sim_work *sim_work_new(struct arena *a, const struct sim_model *m, int wi
   w->slot_cand = ARENA_NEW(a, int, m->ncontact + 1);
   w->slot_act = ARENA_NEW(a, int, m->ncontact + 1);
   w->pending = ARENA_NEW(a, int, m->nlink + 1);
+  w->path = ARENA_NEW(a, int, m->nlink + 1);
+  w->limit_on = ARENA_NEW(a, int, m->nsoft_limit + 1);
   if (width == SIM_WIDTH) {
     w->half = ARENA_NEW(a, struct sim_half, 2);
     for (int h = 0; h < 2; h++) {
@@ -413,10 +426,9 @@ struct sim_work *sim_work_new(struct arena *a, const struct sim_model *m, int wi
 int sim_nparam(const struct sim_model *m) {
   return m->at.count;
 }
-enum { NBLOCK = 12 };
+enum { NBLOCK = 14, NBLOCK_SMOOTHED = 12 };
 int sim_nparam_block(const struct sim_model *m) {
-  (void)m;
-  return NBLOCK;
+  return m->opt.contact_model == SIM_MUJOCO ? NBLOCK : NBLOCK_SMOOTHED;
 }
 struct sim_param_block sim_param_block(const struct sim_model *m, int i) {
   const struct sim_param_layout *at = &m->at;
@@ -433,12 +445,14 @@ struct sim_param_block sim_param_block(const struct sim_model *m, int i) {
       {"kappa", at->kappa, 1, 1},
       {"size", at->size, 3 * m->ncontact, 3},
       {"point", at->point, 3 * m->ncontact, 3},
+      {"solref", at->solref, SOFT_REF * m->ncontact, SOFT_REF},
+      {"solimp", at->solimp, SOFT_IMP * m->ncontact, SOFT_IMP},
   };
-  BUG_IF(i < 0 || i >= NBLOCK);
+  BUG_IF(i < 0 || i >= sim_nparam_block(m));
   return block[i];
 }
 struct sim_param_block sim_param_find(const struct sim_model *m, const char *name) {
-  for (int i = 0; i < NBLOCK; i++) {
+  for (int i = 0; i < sim_nparam_block(m); i++) {
     struct sim_param_block b = sim_param_block(m, i);
     if (!strcmp(b.name, name)) {
       return b;
@@ -482,11 +496,20 @@ void sim_param_default(const struct sim_model *m, double *param, int width) {
   for (int k = 0; k < m->ncontact; k++) {
     const struct robot_geom *g = &r->geom[m->candidate[k].geom];
     double point[3], size[3];
-    candidate_place(point, size, g, nth_of_geom(m, k));
+    candidate_place(point, size, g, m->candidate[k].feature);
     put(param, width, at->mu + k, m->opt.friction >= 0 ? m->opt.friction : pair_friction(g, floor));
     for (int i = 0; i < 3; i++) {
       put(param, width, at->size + 3 * k + i, size[i]);
       put(param, width, at->point + 3 * k + i, point[i]);
+    }
+    if (m->opt.contact_model == SIM_MUJOCO) {
+      const struct sim_soft_contact *c = &m->soft_contact[k];
+      for (int i = 0; i < SOFT_REF; i++) {
+        put(param, width, at->solref + SOFT_REF * k + i, c->ref[i]);
+      }
+      for (int i = 0; i < SOFT_IMP; i++) {
+        put(param, width, at->solimp + SOFT_IMP * k + i, c->imp[i]);
+      }
     }
   }
 }

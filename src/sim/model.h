@@ -27,13 +27,14 @@ struct sim_tree {
 enum sim_candidate_kind {
   CANDIDATE_POINT,     // sphere about a point fixed to the link: sphere, capsule end, box corner
                        // (radius 0)
-  CANDIDATE_RIM,       // lowest point of a disk's rim: cylinder end
+  CANDIDATE_RIM,       // point of a disk's rim: cylinder end
   CANDIDATE_ELLIPSOID, // lowest point of an ellipsoid
 };
 
 struct sim_candidate {
   enum sim_candidate_kind kind;
   int geom, body, link;
+  int feature;   // which of its geom's points it is
   double rot[9]; // rim: column 2 is the disk's axis; ellipsoid: its axes (link frame)
 };
 
@@ -50,9 +51,37 @@ struct sim_limit { // of one DoF; law in actuator.inl
   double lo, hi, stiffness, damping;
 };
 
+// ---- MuJoCo's soft constraints (contact model SIM_MUJOCO; laws in soft_law.inl)
+
+enum { SOFT_IMP = 4, SOFT_REF = 2 }; // impedance d0, dw, width, midpoint; reference, two numbers
+
+struct sim_soft_contact { // of one candidate against the floor, the pair's parameters mixed
+  int dim;                // condim: 1 normal; 3 and sliding; 4 and spinning; 6 and rolling
+  bool direct;            // solref is (-stiffness, -damping), not (time constant, damping ratio)
+  bool aligned;           // the first tangent follows the geom's axis (capsule)
+  int corner;             // of a box, 0 .. 7; else -1
+  int power;              // of the impedance
+  double margin, include; // detected below margin, felt below include = margin - gap
+  double weight;          // inverse weight of the body's translation
+  double mu, spin, roll;  // friction coefficients
+  double ref[SOFT_REF], imp[SOFT_IMP];
+  double rim[2];    // rim: along its lowest direction, and sideways, in radii
+  double centre[3]; // of the geom, link frame
+};
+
+struct sim_soft_limit { // one side of a joint's range: r = sign (q - bound)
+  int dof, qadr, power;
+  double sign, bound, margin, weight, K, B, imp[SOFT_IMP];
+};
+
+struct sim_soft_dry { // dry friction of a DoF
+  int dof;
+  double B, D;
+};
+
 struct sim_param_layout { // first number of each block in the slab
   int mass, com, inertia, armature, damping, frictionloss, gain, bias, mu, kappa, size, point,
-      count;
+      solref, solimp, count;
 };
 
 struct sim_model {
@@ -74,10 +103,21 @@ struct sim_model {
   int *madr, *dep, *last; // last: highest DoF in d's subtree (descendants are d+1 .. last)
   int *anc;               // (nM) DoF of each packed entry
   int *dof_link;
-  double *stiffness, *springref; // joint springs (nv)
-  int *spring_qadr;              // (nv) qpos address, -1 without spring
+  double *stiffness, *springref;         // joint springs (nv)
+  int *spring_qadr;                      // (nv) qpos address, -1 without spring
+  struct sim_soft_contact *soft_contact; // (ncontact)
+  struct sim_soft_limit *soft_limit;     // (nsoft_limit)
+  struct sim_soft_dry *soft_dry;         // (nsoft_dry)
+  int nsoft_limit, nsoft_dry;
+  bool elliptic;
+  double impratio;
+  bool damped; // some joint has damping: MuJoCo's Euler then solves once more
   struct sim_param_layout at;
 };
+
+// fills in the soft_* members, elliptic, impratio, damped; candidates are there. EXIT_USAGE: what
+// is not simulated.
+int soft_model_build(struct sim_model *m, struct arena *a, const struct robot *r, struct err *e);
 
 // ---- work: one thread's intermediates of one substep
 // ---------------------------------------------- One row per array: name, numbers per item, items.
@@ -169,7 +209,62 @@ struct sim_model {
   X(d_Q, [3], m -> ncontact)                                                                       \
   X(d_K, [18], m -> ncontact)                                                                      \
   X(d_visit, [9], m -> ncontact * m -> opt.sweeps)                                                 \
-  X(d_dW, [6], m -> nclink * m -> opt.sweeps)
+  X(d_dW, [6], m -> nclink * m -> opt.sweeps)                                                      \
+  SIM_SOFT_ARRAYS(X)
+
+// MuJoCo's soft constraints. What belongs to a contact is indexed by slot, a limit by its place in
+// m->soft_limit, dry friction by DoF.
+#define SIM_SOFT(m, n) ((m)->opt.contact_model == SIM_MUJOCO ? (n) : 0)
+#define SIM_SOFT_ARRAYS(X)                                                                         \
+  /* contact: its point about O, direction of the first tangent, reference K and B, penetration r, \
+   * impedance d and dd/dr, D = 1/R, K d r */                                                      \
+  X(soft_p, [3], SIM_SOFT(m, m->ncontact))                                                         \
+  X(soft_t, [2], SIM_SOFT(m, m->ncontact))                                                         \
+  X(soft_K, , SIM_SOFT(m, m->ncontact))                                                            \
+  X(soft_B, , SIM_SOFT(m, m->ncontact))                                                            \
+  X(soft_r, , SIM_SOFT(m, m->ncontact))                                                            \
+  X(soft_d, , SIM_SOFT(m, m->ncontact))                                                            \
+  X(soft_dr, , SIM_SOFT(m, m->ncontact))                                                           \
+  X(soft_D, , SIM_SOFT(m, m->ncontact))                                                            \
+  X(soft_Kdr, , SIM_SOFT(m, m->ncontact))                                                          \
+  /* its residual (angular; linear), the search direction's, its force, minus the force's          \
+   * derivative */                                                                                 \
+  X(soft_w, [6], SIM_SOFT(m, m->ncontact))                                                         \
+  X(soft_dw, [6], SIM_SOFT(m, m->ncontact))                                                        \
+  X(soft_f, [6], SIM_SOFT(m, m->ncontact))                                                         \
+  X(soft_C, [21], SIM_SOFT(m, m->ncontact))                                                        \
+  /* limits: penetration, impedance and its slope, D, residual but for s a, force, curvature */    \
+  X(limit_r, , m->nsoft_limit)                                                                     \
+  X(limit_d, , m->nsoft_limit)                                                                     \
+  X(limit_dr, , m->nsoft_limit)                                                                    \
+  X(limit_D, , m->nsoft_limit)                                                                     \
+  X(limit_c, , m->nsoft_limit)                                                                     \
+  X(limit_f, , m->nsoft_limit)                                                                     \
+  X(limit_H, , m->nsoft_limit)                                                                     \
+  /* dry friction: force, curvature */                                                             \
+  X(dry_f, , SIM_SOFT(m, m->nv))                                                                   \
+  X(dry_H, , SIM_SOFT(m, m->nv))                                                                   \
+  /* links above contacts: a motion's twist, constraint wrenches and curvature of the subtree */   \
+  X(soft_U, [6], SIM_SOFT(m, m->nlink + 1))                                                        \
+  X(soft_W, [6], SIM_SOFT(m, m->nlink + 1))                                                        \
+  X(soft_Kc, [21], SIM_SOFT(m, m->nlink + 1))                                                      \
+  /* Newton: acceleration, M a - smooth force, gradient, direction and M times it; the factored    \
+   * Hessian; the factored M + dt damping of Euler's step and its acceleration */                  \
+  X(qacc, , SIM_SOFT(m, m->nv))                                                                    \
+  X(soft_gs, , SIM_SOFT(m, m->nv))                                                                 \
+  X(soft_g, , SIM_SOFT(m, m->nv))                                                                  \
+  X(soft_x, , SIM_SOFT(m, m->nv))                                                                  \
+  X(soft_Mx, , SIM_SOFT(m, m->nv))                                                                 \
+  X(soft_H, , SIM_SOFT(m, m->nM))                                                                  \
+  X(soft_HD, , SIM_SOFT(m, m->nv))                                                                 \
+  X(soft_HDi, , SIM_SOFT(m, m->nv))                                                                \
+  X(euler_M, , SIM_SOFT(m, m->nM))                                                                 \
+  X(euler_D, , SIM_SOFT(m, m->nv))                                                                 \
+  X(euler_Di, , SIM_SOFT(m, m->nv))                                                                \
+  X(euler_qacc, , SIM_SOFT(m, m->nv))                                                              \
+  /* adjoint */                                                                                    \
+  X(d_qacc, , SIM_SOFT(m, m->nv))                                                                  \
+  X(d_soft_U, [6], SIM_SOFT(m, m->nlink + 1))
 
 int sim_chain_max(const struct sim_model *m);
 #define SIM_CHAIN(m) sim_chain_max(m)
@@ -194,11 +289,15 @@ struct sim_work {
   // the forward pass of a substep and used by its adjoint. What belongs to them is indexed by place
   // in these lists (a, slot), so that it stays close together in memory.
   int nact, nslot;
-  int *act;        // (nclink) contact link of active link a
-  int *act_first;  // (nclink + 1) its slots are act_first[a] .. act_first[a + 1] - 1
-  int *slot_cand;  // (ncontact) candidate of a slot
-  int *slot_act;   // (ncontact) active link of a slot
-  int *pending;    // (nlink + 1) scratch of the composite sweep
+  int *act;       // (nclink) contact link of active link a
+  int *act_first; // (nclink + 1) its slots are act_first[a] .. act_first[a + 1] - 1
+  int *slot_cand; // (ncontact) candidate of a slot
+  int *slot_act;  // (ncontact) active link of a slot
+  int *pending;   // (nlink + 1) scratch of the composite sweep
+  // of the soft constraints: links with an active contact at or below them, root first; limits that
+  // some lane feels
+  int npath, nlimit_on;
+  int *path, *limit_on;
   uint64_t *kinks; // (W) hash of every branch taken, per lane, when not NULL: differences across a
                    // kink show
 };

@@ -40,7 +40,19 @@ static void probe(const struct sim_model *m, struct sim_work *w, struct sim_prob
     }
     half_solve_up(m, w, x);
   }
-  contact_points_fwd(m, w, prm);
+  if (m->opt.contact_model == SIM_MUJOCO) {
+    uint64_t *kinks = w->kinks;
+    w->kinks = NULL;
+    soft_acceleration_fwd(m, w, q, v, (const realw *)ctrl, prm);
+    w->kinks = kinks;
+    put_rows(out->qacc_constrained, w->qacc, m->nv);
+    put_rows(out->qfrc_constraint, w->soft_gs, m->nv);
+    for (int i = 0; out->contact_force && i < 3 * m->ncontact; i++) {
+      ((realw *)out->contact_force)[i] = w->Q[i / 3][i % 3] / m->opt.dt;
+    }
+  } else {
+    contact_points_fwd(m, w, prm);
+  }
   put_rows(out->height, w->height, m->ncontact);
   if (out->kinks) {
     for (int l = 0; l < W; l++) {

@@ -19,10 +19,15 @@ enum sim_integrator {
   SIM_MOREAU,
   SIM_EULER
 }; // midpoint time stepping; MuJoCo's semi-implicit Euler
+enum sim_contact_model {
+  SIM_SMOOTHED,
+  SIM_MUJOCO
+}; // smoothed impulses; MuJoCo's soft constraints, solved to convergence (needs SIM_EULER)
 enum sim_contact_step { SIM_SPLIT, SIM_PUBLISHED }; // step rule of the smoothed contact solve
 
 struct sim_options {
   enum sim_integrator integrator;
+  enum sim_contact_model contact_model;
   enum sim_contact_step contact_step;
   double dt;          // substep, s
   int substeps;       // per control step (S)
@@ -64,7 +69,8 @@ struct sim_clink_info sim_clink(const struct sim_model *m, int f);
 // Per-lane parameters, one slab of sim_nparam(m) numbers per lane; its gradient has the same
 // layout.
 struct sim_param_block {
-  const char *name; // mass com inertia armature damping frictionloss gain bias mu kappa size point
+  const char *name; // mass com inertia armature damping frictionloss gain bias mu kappa size point;
+                    // SIM_MUJOCO: solref solimp too, per candidate
   int first, count; // numbers of the slab
   int size;         // numbers per item (com 3, bias 3, ...)
 };
@@ -78,13 +84,16 @@ void sim_param_default(const struct sim_model *m, double *param, int width); // 
 // Inside one substep at (qpos, qvel), for tests and gradcheck: any pointer may be NULL. (n, W)
 // each.
 struct sim_probe {
-  double *mass;    // packed mass matrix with armature and the implicit diagonal (sim_mass_entries)
-  double *bias;    // nv: Coriolis, centrifugal, gravity (MuJoCo's qfrc_bias)
-  double *tau;     // nv: actuation and passive forces
-  double *qacc;    // nv: unconstrained acceleration, with damping etc. implicit
-  double *xpos;    // (nlink, 3) about the tree's origin
-  double *xmat;    // (nlink, 9)
-  double *height;  // ncontact
+  double *mass;   // packed mass matrix with armature and the implicit diagonal (sim_mass_entries)
+  double *bias;   // nv: Coriolis, centrifugal, gravity (MuJoCo's qfrc_bias)
+  double *tau;    // nv: actuation and passive forces
+  double *qacc;   // nv: unconstrained acceleration, with damping etc. implicit
+  double *xpos;   // (nlink, 3) about the tree's origin
+  double *xmat;   // (nlink, 9)
+  double *height; // ncontact
+  // SIM_MUJOCO only: MuJoCo's qacc and qfrc_constraint (nv), contact forces (ncontact, 3) in world
+  // axes
+  double *qacc_constrained, *qfrc_constraint, *contact_force;
   uint64_t *kinks; // (W): hash of every branch that the whole substep takes
 };
 // (row, column) of the packed entries of mass, in order; returns their number. Arrays may be NULL.

@@ -17,6 +17,9 @@ enum sim_stage {
   SIM_STAGE_CONTACT_POINTS, // qpos, kappa, size, point -> contact points, smoothing factors
   SIM_STAGE_CONTACT_SPACE,  // qpos, V, L, 1/D, r -> Delassus blocks, free velocity, e
   SIM_STAGE_CONTACT_SOLVE,  // Delassus blocks, free velocity, points, s, mu -> wrenches
+  SIM_STAGE_SOFT_LAW,       // MuJoCo's contacts: residual, D -> force
+  SIM_STAGE_SOFT_RESIDUAL,  // qpos, qvel, parameters, a -> M a + bias - J' f
+  SIM_STAGE_SOFT_ACC,       // qpos, qvel, ctrl, parameters -> constrained acceleration
   SIM_STAGE_STEP,           // one control step: qpos, qvel, ctrl, parameters -> qpos, qvel
   SIM_NSTAGE
 };

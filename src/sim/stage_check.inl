@@ -433,6 +433,125 @@ static void stage_contact_solve(struct sim_stage_call *c, const struct sim_model
   }
 }
 
+// ---- MuJoCo's soft constraints
+
+static void stage_soft_law(struct sim_stage_call *c, const struct sim_model *m,
+                           struct sim_work *w) {
+  const realw *param = (const realw *)c->param;
+  int at = 0;
+  for (int slot = 0; slot < w->nslot; slot++) {
+    extra_shift(c, "residual", w->soft_w[slot], 6);
+  }
+  for (int slot = 0; slot < w->nslot; slot++) {
+    extra_shift(c, "D", w->soft_D + slot, 1);
+  }
+  soft_evaluate(m, w, param);
+  soft_kinks(m, w, param);
+  for (int slot = 0; slot < w->nslot; slot++) {
+    out_value(c, "force", w->soft_f[slot] + 3, 3);
+  }
+  for (int slot = 0; slot < w->nslot; slot++) {
+    out_value(c, "moment", w->soft_f[slot], 3);
+  }
+  if (c->mode != SIM_STAGE_ADJOINT) {
+    return;
+  }
+  realw(*y)[6] = w->soft_dw, (*d_w)[6] = w->soft_dw, *d_D = w->soft_Kdr;
+  for (int slot = 0; slot < w->nslot; slot++) {
+    out_seed(c, &at, y[slot] + 3, 3);
+  }
+  for (int slot = 0; slot < w->nslot; slot++) {
+    out_seed(c, &at, y[slot], 3);
+  }
+  for (int slot = 0; slot < w->nslot; slot++) {
+    const struct sim_soft_contact *s = &m->soft_contact[w->slot_cand[slot]];
+    struct soft_coefs coefs = soft_slot_coefs(m, w, param, slot);
+    struct soft_coefs_cot d_c;
+    realw o[6];
+#define CALL(kind)                                                                                 \
+  soft_contact_force_bwd(kind, o, &d_c, m, s, &coefs, w->soft_C[slot], w->soft_f[slot],            \
+                         w->soft_w[slot], y[slot])
+    SOFT_BY_KIND(m, s, CALL)
+#undef CALL
+    for (int k = 0; k < 6; k++) {
+      d_w[slot][k] = o[k];
+    }
+    d_D[slot] = d_c.log_D / coefs.D;
+  }
+  at = 0;
+  for (int slot = 0; slot < w->nslot; slot++) {
+    extra_grad(c, &at, d_w[slot], 6);
+  }
+  for (int slot = 0; slot < w->nslot; slot++) {
+    extra_grad(c, &at, d_D + slot, 1);
+  }
+}
+
+// o = packed symmetric matrix times x
+static void packed_mul(realw *o, const struct sim_model *m, const realw *M, const realw *x) {
+  for (int d = 0; d < m->nv; d++) {
+    const realw *row = M + m->madr[d];
+    const int *anc = m->anc + m->madr[d];
+    o[d] = row[0] * x[d];
+    for (int t = 1; t < m->dep[d]; t++) {
+      o[d] += row[t] * x[anc[t]];
+      o[anc[t]] += row[t] * x[d];
+    }
+  }
+}
+
+static void stage_soft_residual(struct sim_stage_call *c, const struct sim_model *m,
+                                struct sim_work *w) {
+  const realw *param = (const realw *)c->param;
+  int at = 0;
+  c->reads = SIM_STAGE_READS_QPOS | SIM_STAGE_READS_QVEL | SIM_STAGE_READS_PARAM;
+  for (int d = 0; d < m->nv; d++) { // any acceleration, the same at every state
+    w->qacc[d] = splat((d % 2 ? -1 : 1) * (.3 + .1 * d));
+  }
+  extra_shift(c, "qacc", w->qacc, m->nv);
+  packed_mul(w->soft_gs, m, w->M, w->qacc);
+  for (int d = 0; d < m->nv; d++) {
+    w->soft_gs[d] += w->bias[d];
+  }
+  soft_residuals(m, w);
+  soft_evaluate(m, w, param);
+  if (w->kinks) { // as the contact stage noted them
+    for (int i = 0, slot = 0; i < m->ncontact; i++) {
+      bool on = slot < w->nslot && w->slot_cand[slot] == i;
+      kink_note(w, on ? w->soft_D[slot] > 0. : splat(0) != 0.);
+      slot += on;
+    }
+  }
+  soft_kinks(m, w, param);
+  out_value(c, "residual", w->soft_g, m->nv);
+  if (c->mode == SIM_STAGE_ADJOINT) {
+    realw *y = w->soft_x, *d_a = w->soft_Mx;
+    out_seed(c, &at, y, m->nv);
+    soft_hessian(m, w);
+    packed_mul(d_a, m, w->soft_H, y);
+    for (int d = 0; d < m->nv; d++) {
+      y[d] = -y[d];
+    }
+    soft_residual_bwd(m, w, (realw *)c->d_param, param, y);
+    at = 0;
+    extra_grad(c, &at, d_a, m->nv);
+  }
+}
+
+static void stage_soft_acc(struct sim_stage_call *c, const struct sim_model *m,
+                           struct sim_work *w) {
+  const realw *param = (const realw *)c->param, *ctrl = (const realw *)c->ctrl;
+  c->reads =
+      SIM_STAGE_READS_QPOS | SIM_STAGE_READS_QVEL | SIM_STAGE_READS_CTRL | SIM_STAGE_READS_PARAM;
+  soft_acceleration_fwd(m, w, (const realw *)c->qpos, (const realw *)c->qvel, ctrl, param);
+  out_value(c, "qacc", w->qacc, m->nv);
+  if (c->mode == SIM_STAGE_ADJOINT) {
+    int at = 0;
+    out_seed(c, &at, w->d_qacc, m->nv);
+    soft_acceleration_bwd(m, w, (realw *)c->d_ctrl, (realw *)c->d_param, ctrl, param);
+  }
+}
+
 static void stage_step(struct sim_stage_call *c, const struct sim_model *m, struct sim_work *w) {
   size_t nq = sizeof(realw) * (size_t)m->nq, nv = sizeof(realw) * (size_t)m->nv;
   c->reads =
@@ -462,6 +581,9 @@ static void stage_call(const struct sim_model *m, struct sim_work *w, struct sim
       [SIM_STAGE_CONTACT_POINTS] = stage_contact_points,
       [SIM_STAGE_CONTACT_SPACE] = stage_contact_space,
       [SIM_STAGE_CONTACT_SOLVE] = stage_contact_solve,
+      [SIM_STAGE_SOFT_LAW] = stage_soft_law,
+      [SIM_STAGE_SOFT_RESIDUAL] = stage_soft_residual,
+      [SIM_STAGE_SOFT_ACC] = stage_soft_acc,
       [SIM_STAGE_STEP] = stage_step,
   };
   denormals_off();
@@ -470,6 +592,9 @@ static void stage_call(const struct sim_model *m, struct sim_work *w, struct sim
   if (!whole) { // intermediates that the stage does not compute itself
     substep_eval(m, w, (const realw *)c->qpos, (const realw *)c->qvel, (const realw *)c->ctrl,
                  (const realw *)c->param);
+    if (m->opt.contact_model == SIM_MUJOCO && c->stage == SIM_STAGE_HALF_SOLVE) {
+      factor_fwd(m, w); // this step factors other matrices
+    }
     stage_clear(m, w);
   }
   if (adjoint) {

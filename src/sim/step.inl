@@ -4,6 +4,10 @@
 // e = L^-T dt (tau - c) + sum_f Y_f W_f; the free velocity is never formed.
 static void substep_eval(const struct sim_model *m, struct sim_work *w, const realw *q,
                          const realw *v, const realw *ctrl, const realw *param) {
+  if (m->opt.contact_model == SIM_MUJOCO) {
+    soft_euler_fwd(m, w, q, v, ctrl, param);
+    return;
+  }
   int chain_max = SIM_CHAIN(m);
   positions_move(m, w->q, q, m->h_eval, v);
   for (int d = 0; d < m->nv; d++) {
@@ -71,6 +75,17 @@ static void substep_bwd(const struct sim_model *m, struct sim_work *w, realw *d_
     d_mean[d] = splat(0);
   }
   positions_move_adj(m, d_q, d_mean, d_q, 1., mean);
+  if (m->opt.contact_model == SIM_MUJOCO) {
+    for (int d = 0; d < nv; d++) {
+      w->g[d] = d_v[d] + m->h_new * d_mean[d]; // of v+; h_old = 0
+    }
+    soft_euler_bwd(m, w, d_ctrl, d_param, w->g, ctrl, param);
+    for (int d = 0; d < nv; d++) {
+      d_q[d] += w->d_q[d];
+      d_v[d] = w->d_v[d];
+    }
+    return;
+  }
   for (int d = 0; d < nv; d++) {
     realw x = d_v[d] + m->h_new * d_mean[d]; // of v+
     w->g[d] = x;

@@ -113,6 +113,11 @@ int spec_check(const struct spec *s, struct err *e) {
                    "control.dt: expected a multiple of sim.dt (%g s), found %g s (%.6g times)",
                    s->sim_dt, s->control_dt, substeps);
   }
+  if (s->contact_model == CONTACT_MUJOCO && s->integrator == INTEGRATOR_MOREAU) {
+    return err_set(e, EXIT_USAGE,
+                   "integrator: expected euler with contact.model mujoco, which has no midpoint "
+                   "form, found moreau; set integrator: euler");
+  }
   if (s->contact_friction < 0 && s->contact_friction != -1) {
     return err_set(e, EXIT_USAGE,
                    "contact.friction: expected 0 or more, or -1 for the robot's own, found %g",

@@ -8,7 +8,7 @@
 enum spec_task { TASK_TRACK };
 enum spec_algorithm { ALGORITHM_SHAC, ALGORITHM_PPO };
 enum spec_integrator { INTEGRATOR_MOREAU, INTEGRATOR_EULER };
-enum spec_contact_model { CONTACT_SMOOTHED };
+enum spec_contact_model { CONTACT_SMOOTHED, CONTACT_MUJOCO };
 enum spec_contact_step { CONTACT_STEP_SPLIT, CONTACT_STEP_PUBLISHED };
 enum spec_observation { OBSERVATION_COMPACT, OBSERVATION_PAPER };
 enum spec_reward { REWARD_EXPONENTIAL, REWARD_ADD };
