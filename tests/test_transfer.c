@@ -139,6 +139,123 @@ static void test_same_action_as_in_training(void **state) {
   transfer_close(&x);
 }
 
+static void perturb(struct transfer *x, const char *what) {
+  struct err e = {0};
+  if (transfer_perturb(x, &arena, what, &e)) {
+    fail_msg("%s", e.text);
+  }
+}
+
+// The observation noise is the task's: uniform within its published half-widths, on the policy's
+// input alone, and of the episode's seed.
+static void test_observation_noise(void **state) {
+  (void)state;
+  struct transfer x;
+  struct episode ep;
+  open_transfer(&x);
+  enum { STEPS = 20 };
+  const int nobs = x.world.track.nobs, nu = x.world.robot.nu;
+  const double *half = x.world.track.noise;
+  double *obs[3], *action[3], widest = 0, share = 0;
+  for (int k = 0; k < 3; k++) { // nominal, noisy, noisy again
+    obs[k] = ARENA_NEW(&arena, double, STEPS *nobs);
+    action[k] = ARENA_NEW(&arena, double, STEPS *nu);
+    if (k == 1) {
+      perturb(&x, "noise=0.5");
+    }
+    episode_begin(&ep, 3, 0);
+    transfer_start(&x, &ep, 0);
+    for (int s = 0; s < STEPS; s++) {
+      memcpy(obs[k] + s * nobs, transfer_observe(&x, &ep), sizeof(double) * (size_t)nobs);
+      transfer_step(&x, &ep);
+      memcpy(action[k] + s * nu, x.action, sizeof(double) * (size_t)nu);
+    }
+  }
+  assert_memory_equal(obs[1], obs[2], sizeof(double) * (size_t)(STEPS * nobs));
+  assert_memory_equal(action[1], action[2], sizeof(double) * (size_t)(STEPS * nu));
+  int counted = 0;
+  for (int i = 0; i < nobs; i++) { // at the first step both see the same state
+    double d = obs[1][i] - obs[0][i];
+    assert_true(fabs(d) <= 0.5 * half[i]);
+    widest = half[i] > 0 ? fmax(widest, fabs(d) / (0.5 * half[i])) : widest;
+    share += half[i] > 0 ? fabs(d) / (0.5 * half[i]) : 0;
+    counted += half[i] > 0;
+  }
+  // of a uniform number the mean distance from 0 is half of the largest
+  assert_true(counted > 50 && widest > 0.9);
+  assert_true(fabs(share / counted - 0.5) < 4 * sqrt(1.0 / 12 / counted));
+  assert_true(action[0][0] != action[1][0]);
+  transfer_close(&x);
+}
+
+// Published ranges, one draw an episode: of its seed, the same whichever ran before.
+static void test_random_robots(void **state) {
+  (void)state;
+  struct transfer x;
+  struct episode ep;
+  open_transfer(&x);
+  perturb(&x, "random=1");
+  const struct robot *r = &x.world.robot;
+  const mjModel *m = x.plant.m;
+  enum { SEEDS = 40 };
+  double friction[SEEDS], mass[SEEDS], lo = INFINITY, hi = 0, heaviest = 0;
+  int late = 0;
+  for (int k = 0; k < SEEDS; k++) {
+    episode_begin(&ep, k, 0);
+    transfer_start(&x, &ep, 0);
+    friction[k] = m->geom_friction[0];
+    mass[k] = m->body_subtreemass[0];
+    lo = fmin(lo, friction[k]);
+    hi = fmax(hi, friction[k]);
+    heaviest = fmax(heaviest, mass[k]);
+    late += x.plant.more_latency;
+    assert_true(friction[k] >= 0.3 && friction[k] <= 1.2);
+    assert_true(fabs(mass[k] - r->total_mass) < 3 + 0.2 * r->total_mass);
+    for (int d = 6; d < r->nv; d++) {
+      double f = m->dof_armature[d] / r->dof[d].armature;
+      assert_true(f > 0.75 && f < 1.25);
+    }
+    for (int i = 0; i < r->nu; i++) {
+      double f = m->actuator_gainprm[mjNGAIN * x.plant.actuator[i]] / r->actuator[i].gain;
+      assert_true(f > 0.8 && f < 1.2);
+    }
+  }
+  assert_true(lo < 0.45 && hi > 1.05 && heaviest > r->total_mass + 0.5);
+  assert_in_range(late, 8, 32); // a fair coin, 40 times
+  episode_begin(&ep, 7, 0);
+  transfer_start(&x, &ep, 0);
+  assert_true(m->geom_friction[0] == friction[7] && m->body_subtreemass[0] == mass[7]);
+
+  // targets carry the drawn offset; the root is pushed within 3 s
+  transfer_step(&x, &ep);
+  int W = x.world.sim->width;
+  for (int i = 0; i < r->nu; i++) {
+    double offset = x.ctrl[i] - x.world.track.pose[i] - 0.4 * x.action[i];
+    assert_true(fabs(offset) < 0.01 && fabs(offset - x.pose[i * W]) < 1e-12);
+  }
+  transfer_close(&x);
+}
+
+static void test_perturb_refusals(void **state) {
+  (void)state;
+  static const char *const bad[][2] = {{"noise", "noise=1"},
+                                       {"noise=x", "noise=1"},
+                                       {"random=-1", "random=1"},
+                                       {"random=1e9", "0 to 10"},
+                                       {"niose=1", "did you mean 'noise'"},
+                                       {"alls", "no disturbance"}};
+  struct transfer x;
+  open_transfer(&x);
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    struct err e = {0};
+    assert_int_equal(transfer_perturb(&x, &arena, bad[i][0], &e), EXIT_USAGE);
+    if (!strstr(e.text, bad[i][1])) {
+      fail_msg("'%s' should say '%s'", e.text, bad[i][1]);
+    }
+  }
+  transfer_close(&x);
+}
+
 static void test_refusals(void **state) {
   (void)state;
   static const struct {
@@ -200,6 +317,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_untrained_policy_falls),
       cmocka_unit_test(test_same_action_as_in_training),
+      cmocka_unit_test(test_observation_noise),
+      cmocka_unit_test(test_random_robots),
+      cmocka_unit_test(test_perturb_refusals),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_csv),
   };

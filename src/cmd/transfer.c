@@ -50,7 +50,7 @@ static int transfer(struct transfer *x, struct arena *a, const char *run,
     return e->code;
   }
   for (int i = 0; i < o->perturb.n; i++) {
-    if (plant_perturb(&x->plant, a, o->perturb.v[i], e)) {
+    if (transfer_perturb(x, a, o->perturb.v[i], e)) {
       return e->code;
     }
   }
@@ -91,7 +91,7 @@ int cmd_transfer(int argc, char **argv) {
       {"robot", OPTION_TEXT, &o.robot, "XML", "simulate this MJCF instead of the one trained on", 0,
        0},
       {"perturb", OPTION_LIST, &o.perturb, "NAME=VALUE",
-       "friction=MU; mass, gain, armature, dry=FACTOR; latency=STEPS; push=M/S (repeatable)", 0, 0},
+       "a disturbance, of those above (repeatable)", 0, 0},
       {"timestep", OPTION_REAL, &o.timestep, "S", "MuJoCo's time step (default 0.002)", 1e-5, 0.05},
       {"out", OPTION_TEXT, &o.out, "FILE", "CSV to write instead of RUN/transfer.csv", 0, 0},
       OPTION_SET(o.run),
@@ -106,6 +106,10 @@ int cmd_transfer(int argc, char **argv) {
           "distance of all bodies to the reference in the world (E_track) and relative to the\n"
           "root (local), and the mean depth of a foot's deepest point while it is below the "
           "floor.\n"
+          "Disturbances: friction=COEFFICIENT; mass, gain, armature, dry=FACTOR; latency=STEPS;\n"
+          "push=M/S every 2 s; noise=SCALE of the published observation noise; random=SCALE of "
+          "the\n"
+          "published randomisation, drawn per episode; all = noise=1 and random=1.\n"
           "RUN is a run's folder or a checkpoint in it. Results go to RUN/transfer.csv; with\n"
           "another robot, starts, time step, disturbances or settings only where --out says.",
       .option = rows,

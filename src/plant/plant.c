@@ -21,6 +21,17 @@ static int find_plant_joint(const mjModel *m, const struct robot_link *l) {
   return mj_name2id(m, mjOBJ_JOINT, l->joint_name);
 }
 
+// A revision of the robot without this joint: the body that it moves is there, fixed to its parent.
+static bool is_locked(const struct plant *p, int link) {
+  const struct robot *r = p->robot;
+  int b = 0;
+  while (b < r->nbody && r->body[b].link != link) {
+    b++;
+  }
+  int body = b < r->nbody ? mj_name2id(p->m, mjOBJ_BODY, r->body[b].name) : -1;
+  return r->link[link].type == JOINT_HINGE && body > 0 && p->m->body_dofnum[body] == 0;
+}
+
 static int map_joints(struct plant *p, struct arena *a, const char *path, struct err *e) {
   static const int kind[] = {mjJNT_FREE, mjJNT_BALL, mjJNT_SLIDE,
                              mjJNT_HINGE}; // of enum joint_type
@@ -28,9 +39,18 @@ static int map_joints(struct plant *p, struct arena *a, const char *path, struct
   const mjModel *m = p->m;
   p->qadr = ARENA_NEW(a, int, r->nlink);
   p->dof = ARENA_NEW(a, int, r->nlink);
+  int nlocked = 0;
+  char locked[300] = "";
   for (int i = 0; i < r->nlink; i++) {
     const struct robot_link *l = &r->link[i];
     int j = find_plant_joint(m, l);
+    if (j < 0 && is_locked(p, i)) {
+      size_t used = strlen(locked);
+      snprintf(locked + used, sizeof locked - used, "%s'%s'", used ? ", " : "", l->joint_name);
+      p->qadr[i] = p->dof[i] = -1;
+      nlocked++;
+      continue;
+    }
     if (j < 0 || m->jnt_type[j] != kind[l->type]) {
       return err_set(e, EXIT_USAGE, "%s: joint '%s' of %s is %s", path, l->joint_name, r->path,
                      j < 0 ? "missing" : "of another type");
@@ -38,7 +58,10 @@ static int map_joints(struct plant *p, struct arena *a, const char *path, struct
     p->qadr[i] = m->jnt_qposadr[j];
     p->dof[i] = m->jnt_dofadr[j];
   }
-  if (m->njnt > r->nlink) {
+  if (nlocked > 0) {
+    log_warn("%s: no joint %s; seen as locked at 0, and nothing moves it", path, locked);
+  }
+  if (m->njnt > r->nlink - nlocked) {
     return err_set(e, EXIT_USAGE, "%s: has %d joints, %s has %d", path, (int)m->njnt, r->path,
                    r->nlink);
   }
@@ -68,9 +91,15 @@ static int map_actuators(struct plant *p, struct arena *a, const char *path, str
   const mjModel *m = p->m;
   p->actuator = ARENA_NEW(a, int, r->nu);
   p->bare_motor = ARENA_NEW(a, bool, r->nu);
+  int nlocked = 0;
   for (int i = 0; i < r->nu; i++) {
     const struct robot_actuator *u = &r->actuator[i];
     int dof = p->dof[r->dof[u->dof].link], found = -1;
+    if (dof < 0) {
+      p->actuator[i] = -1;
+      nlocked++;
+      continue;
+    }
     for (int k = 0; k < m->nu; k++) {
       int joint = m->actuator_trnid[2 * k];
       bool on_joint =
@@ -89,7 +118,7 @@ static int map_actuators(struct plant *p, struct arena *a, const char *path, str
     p->actuator[i] = found;
     p->bare_motor[i] = m->actuator_biastype[found] == mjBIAS_NONE && u->bias[1] != 0;
   }
-  if (m->nu > r->nu) {
+  if (m->nu > r->nu - nlocked) {
     return err_set(e, EXIT_USAGE, "%s: has %d actuators, %s has %d", path, (int)m->nu, r->path,
                    r->nu);
   }
@@ -110,6 +139,11 @@ static void compare_robots(struct plant *p, struct arena *a, const char *path) {
   const char *where = "";
   for (int i = 0; i < r->nv; i++) {
     v[i] = 0.3;
+  }
+  for (int i = 0; i < r->nlink; i++) {
+    for (int k = 0; k < r->link[i].ndof && p->dof[i] < 0; k++) {
+      v[r->link[i].dof + k] = 0;
+    }
   }
   mju_copy(q, r->qpos0, r->nq);
   robot_integrate(r, q, v);
@@ -147,7 +181,12 @@ int plant_open(struct plant *p, struct arena *a, const struct robot *r, const ch
   }
   p->m->opt.timestep = timestep;
   p->d = mj_makeData(p->m);
-  p->queue = ARENA_NEW(a, double, r->nu);
+  p->queue = ARENA_NEW(a, double, (PLANT_MAX_LATENCY + PLANT_MORE_LATENCY + 1) * r->nu);
+  p->kp = ARENA_NEW(a, double, r->nu);
+  p->kd = ARENA_NEW(a, double, r->nu);
+  for (int i = 0; i < r->nu; i++) {
+    p->kp[i] = p->kd[i] = 1;
+  }
   compare_robots(p, a, path);
   return 0;
 }
@@ -155,17 +194,20 @@ int plant_open(struct plant *p, struct arena *a, const struct robot *r, const ch
 void plant_close(struct plant *p) {
   mj_deleteData(p->d);
   mj_deleteModel(p->m);
+  mj_deleteModel(p->nominal);
   p->d = NULL;
-  p->m = NULL;
+  p->m = p->nominal = NULL;
 }
 
 // ---- disturbances
 
-const char plant_perturb_help[] = "friction, mass, gain, armature, dry, latency, push";
+const char plant_perturb_help[] =
+    "friction, mass, gain, armature, dry, latency, push; all, noise, random";
 
-int plant_perturb(struct plant *p, struct arena *a, const char *assignment, struct err *e) {
-  static const char *const names[] = {"friction", "mass",    "gain", "armature",
-                                      "dry",      "latency", "push"};
+int plant_perturb(struct plant *p, const char *assignment, struct err *e) {
+  // the last two are the caller's (transfer_perturb); known here for the nearest name
+  static const char *const names[] = {"friction", "mass", "gain",  "armature", "dry",
+                                      "latency",  "push", "noise", "random"};
   enum { FRICTION, MASS, GAIN, ARMATURE, DRY, LATENCY, PUSH, N };
   mjModel *m = p->m;
   const char *eq = strchr(assignment, '=');
@@ -177,7 +219,7 @@ int plant_perturb(struct plant *p, struct arena *a, const char *assignment, stru
     which++;
   }
   if (which == N) {
-    const char *near = err_nearest(name, names, N);
+    const char *near = err_nearest(name, names, N + 2);
     return err_set(e, EXIT_USAGE, "perturb: no disturbance '%s'%s%s%s; there are %s", name,
                    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "",
                    plant_perturb_help);
@@ -202,7 +244,7 @@ int plant_perturb(struct plant *p, struct arena *a, const char *assignment, stru
     p->gain_scale *= x;
     for (int i = 0; i < p->robot->nu; i++) {
       int k = p->actuator[i];
-      if (!p->bare_motor[i]) {
+      if (k >= 0 && !p->bare_motor[i]) {
         mju_scl(m->actuator_gainprm + mjNGAIN * k, m->actuator_gainprm + mjNGAIN * k, x, 1);
         mju_scl(m->actuator_biasprm + mjNBIAS * k, m->actuator_biasprm + mjNBIAS * k, x, 3);
       }
@@ -215,17 +257,63 @@ int plant_perturb(struct plant *p, struct arena *a, const char *assignment, stru
     mju_scl(m->dof_frictionloss, m->dof_frictionloss, x, m->nv);
     break;
   case LATENCY:
-    if (x != floor(x) || x > 100) {
-      return err_set(e, EXIT_USAGE, "perturb: latency counts control steps, 0 to 100");
+    if (x != floor(x) || x > PLANT_MAX_LATENCY) {
+      return err_set(e, EXIT_USAGE, "perturb: latency counts control steps, 0 to %d",
+                     PLANT_MAX_LATENCY);
     }
     p->latency = (int)x;
-    p->queue = ARENA_NEW(a, double, (p->latency + 1) * p->robot->nu);
     break;
   case PUSH:
     p->push = x;
   }
   mj_setConst(m, p->d); // what MuJoCo derives from masses
   return 0;
+}
+
+void plant_vary(struct plant *p, const struct plant_vary *v) {
+  const struct robot *r = p->robot;
+  if (!p->nominal) {
+    p->nominal = mj_copyModel(NULL, p->m);
+  }
+  mjModel *m = mj_copyModel(p->m, p->nominal);
+  for (int g = 0; g < m->ngeom && v->friction >= 0; g++) {
+    m->geom_friction[3 * g] = mju_max(v->friction, mjMINMU);
+  }
+
+  // a link is every body that is welded together; shifts turn from the link's axes to the body's
+  mju_copy(p->d->qpos, m->qpos0, m->nq);
+  mj_kinematics(m, p->d);
+  for (int i = 0; i < r->nlink; i++) {
+    int root = p->dof[i] < 0 ? -1 : m->dof_bodyid[p->dof[i]];
+    for (int b = 1; b < m->nbody && root >= 0; b++) {
+      if (m->body_weldid[b] != root) {
+        continue;
+      }
+      double world[3], shift[3];
+      mju_rotVecMat(world, v->com + 3 * i, p->d->xmat + 9 * root);
+      mju_rotVecMatT(shift, world, p->d->xmat + 9 * b);
+      mju_addTo3(m->body_ipos + 3 * b, shift);
+      m->body_mass[b] *= v->mass[i];
+      mju_scl3(m->body_inertia + 3 * b, m->body_inertia + 3 * b, v->mass[i]);
+    }
+    for (int k = 0; k < r->link[i].ndof && root >= 0; k++) {
+      m->dof_armature[p->dof[i] + k] *= v->armature[r->link[i].dof + k];
+      m->dof_frictionloss[p->dof[i] + k] *= v->dry[r->link[i].dof + k];
+    }
+  }
+  for (int i = 0; i < r->nu; i++) {
+    int k = p->actuator[i];
+    p->kp[i] = v->kp[i];
+    p->kd[i] = v->kd[i];
+    if (k >= 0 && !p->bare_motor[i]) {
+      m->actuator_gainprm[mjNGAIN * k] *= v->kp[i];
+      m->actuator_biasprm[mjNBIAS * k + 1] *= v->kp[i];
+      m->actuator_biasprm[mjNBIAS * k + 2] *= v->kd[i];
+    }
+  }
+  BUG_IF(v->latency < 0 || v->latency > PLANT_MORE_LATENCY);
+  p->more_latency = v->latency;
+  mj_setConst(m, p->d);
 }
 
 // ---- running
@@ -235,8 +323,10 @@ void plant_reset(struct plant *p, const double *qpos, const double *qvel, uint64
   mj_resetData(p->m, p->d);
   for (int i = 0; i < r->nlink; i++) {
     const struct robot_link *l = &r->link[i];
-    mju_copy(p->d->qpos + p->qadr[i], qpos + l->qadr, l->nq);
-    mju_copy(p->d->qvel + p->dof[i], qvel + l->dof, l->ndof);
+    if (p->dof[i] >= 0) {
+      mju_copy(p->d->qpos + p->qadr[i], qpos + l->qadr, l->nq);
+      mju_copy(p->d->qvel + p->dof[i], qvel + l->dof, l->ndof);
+    }
   }
   p->rng = rng_stream(seed, RNG_PUSH, 0, 0, 0);
   p->nqueued = 0;
@@ -247,16 +337,20 @@ void plant_state(const struct plant *p, double *qpos, double *qvel) {
   const struct robot *r = p->robot;
   for (int i = 0; i < r->nlink; i++) {
     const struct robot_link *l = &r->link[i];
-    mju_copy(qpos + l->qadr, p->d->qpos + p->qadr[i], l->nq);
-    mju_copy(qvel + l->dof, p->d->qvel + p->dof[i], l->ndof);
+    if (p->dof[i] >= 0) {
+      mju_copy(qpos + l->qadr, p->d->qpos + p->qadr[i], l->nq);
+      mju_copy(qvel + l->dof, p->d->qvel + p->dof[i], l->ndof);
+    } else { // a hinge
+      qpos[l->qadr] = qvel[l->dof] = 0;
+    }
   }
 }
 
 // the targets that arrive now: those of `latency` control steps ago, or the oldest there are
 static const double *arriving(struct plant *p, const double *ctrl) {
-  int nu = p->robot->nu;
-  if (p->nqueued > p->latency) {
-    memmove(p->queue, p->queue + nu, sizeof(double) * (size_t)(p->latency * nu));
+  int nu = p->robot->nu, latency = p->latency + p->more_latency;
+  if (p->nqueued > latency) {
+    memmove(p->queue, p->queue + nu, sizeof(double) * (size_t)(latency * nu));
     p->nqueued--;
   }
   mju_copy(p->queue + p->nqueued++ * nu, ctrl, nu);
@@ -276,8 +370,8 @@ static double motor_ctrl(const struct plant *p, int i, double target) {
     target = mju_clip(target, u->ctrl_range[0], u->ctrl_range[1]);
   }
   double velocity = u->gear * p->d->qvel[p->dof[link]];
-  double force = u->gain * target + u->bias[0] + u->bias[1] * length + u->bias[2] * velocity;
-  force *= p->gain_scale;
+  double force = p->kp[i] * (u->gain * target + u->bias[1] * length) + u->bias[0];
+  force = p->gain_scale * (force + p->kd[i] * u->bias[2] * velocity);
   if (u->force_limited) {
     force = mju_clip(force, u->force_range[0], u->force_range[1]);
   }
@@ -287,6 +381,9 @@ static double motor_ctrl(const struct plant *p, int i, double target) {
 static void count_saturation(struct plant *p) {
   for (int i = 0; i < p->robot->nu; i++) {
     int k = p->actuator[i];
+    if (k < 0) {
+      continue;
+    }
     const struct robot_actuator *u = &p->robot->actuator[i];
     // a servo has its own limit; a bare motor gets the training robot's, before either gear
     double force = p->d->actuator_force[k], limit = INFINITY;
@@ -301,22 +398,25 @@ static void count_saturation(struct plant *p) {
   }
 }
 
-static void push_root(struct plant *p) {
-  double angle = rng_range(&p->rng, 0, 2 * mjPI);
-  p->d->qvel[p->dof[0]] += p->push * cos(angle);
-  p->d->qvel[p->dof[0] + 1] += p->push * sin(angle);
+void plant_kick(struct plant *p, const double push[6]) {
+  if (p->robot->link[0].type == JOINT_FREE) {
+    mju_addTo(p->d->qvel + p->dof[0], push, 6);
+  }
 }
 
 bool plant_step(struct plant *p, const double *ctrl) {
   const double *target = arriving(p, ctrl);
   long period = (long)(push_period / p->control_dt + 0.5);
-  if (p->push > 0 && p->robot->link[0].type == JOINT_FREE && p->step > 0 && p->step % period == 0) {
-    push_root(p);
+  if (p->push > 0 && p->step > 0 && p->step % period == 0) {
+    double angle = rng_range(&p->rng, 0, 2 * mjPI);
+    plant_kick(p, (const double[6]){p->push * cos(angle), p->push * sin(angle)});
   }
   for (int s = 0; s < p->substeps; s++) {
     for (int i = 0; i < p->robot->nu; i++) {
-      double u = p->bare_motor[i] ? motor_ctrl(p, i, target[i]) : target[i];
-      p->d->ctrl[p->actuator[i]] = u;
+      if (p->actuator[i] >= 0) {
+        double u = p->bare_motor[i] ? motor_ctrl(p, i, target[i]) : target[i];
+        p->d->ctrl[p->actuator[i]] = u;
+      }
     }
     mj_step(p->m, p->d);
   }
