@@ -175,7 +175,7 @@ static void test_refusals(void **state) {
   expect_refusal(&torque, &clip, &spec, g1.actuator[3].name, "position actuators");
 
   struct motion brief = clip;
-  brief.nframe = 3;
+  brief.clip = &(struct motion_clip){.name = "swing", .nframe = 3};
   expect_refusal(&g1, &brief, &spec, "swing", "3 frames");
 }
 

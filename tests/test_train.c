@@ -250,6 +250,77 @@ static void test_evaluate(void **state) {
   assert_says("err", "obs: spec has 849, checkpoint has 182");
 }
 
+// ---- several clips
+
+// one policy on three clips: the same bytes for any number of threads and with a break between, and
+// results clip by clip
+static void test_clips(void **state) {
+  (void)state;
+  assert_ok("train @/small.yaml --out @/clips --threads 2 --quiet --set motion=walk,run,jump");
+  assert_ok("train @/small.yaml --out @/clips1 --threads 1 --quiet --iterations 3 "
+            "--set motion=walk,run,jump");
+  assert_ok("train @/clips1 --resume --threads 2 --quiet --iterations 6");
+  assert_same_file("clips/progress.csv", "clips1/progress.csv");
+  assert_same_file("clips/ckpt_00000006.dsim", "clips1/ckpt_00000006.dsim");
+  assert_same_file("clips/policy.dsim", "clips1/policy.dsim");
+  assert_says("clips/manifest.json", "walk,run,jump");
+
+  assert_ok("evaluate @/clips --episodes 2 --seeds 0..1 --noise 0.2 --json");
+  cJSON *root = cJSON_Parse(text_of("out"));
+  assert_non_null(root);
+  const cJSON *clips = cJSON_GetObjectItem(root, "clips");
+  assert_int_equal(cJSON_GetArraySize(clips), 3);
+  struct arena a;
+  arena_init(&a);
+  struct csv_table t, all;
+  struct err e = {0};
+  double *error, *fell, *start, *mean, *falls, *count;
+  char path[256];
+  snprintf(path, sizeof path, "%s/clips/eval.csv", folder);
+  assert_int_equal(csv_read(&t, &a, path, &e), 0);
+  snprintf(path, sizeof path, "%s/clips/eval_clips.csv", folder);
+  assert_int_equal(csv_read(&all, &a, path, &e), 0);
+  csv_reals(&error, &a, &t, "e_track_cm", &e);
+  csv_reals(&fell, &a, &t, "fell", &e);
+  csv_reals(&start, &a, &t, "start_s", &e);
+  csv_reals(&mean, &a, &all, "e_track_cm", &e);
+  csv_reals(&falls, &a, &all, "falls", &e);
+  csv_reals(&count, &a, &all, "episodes", &e);
+  assert_int_equal(e.code, 0);
+  assert_int_equal(t.nrow, 12);
+  assert_int_equal(all.nrow, 4);
+  static const char *const name[] = {"walk", "run", "jump", "all"};
+  double total = 0, fallen = 0;
+  for (int k = 0; k < 3; k++) {
+    double sum = 0, n = 0;
+    for (int i = 4 * k; i < 4 * k + 4; i++) {
+      assert_string_equal(csv_cell(&t, i, csv_find(&t, "clip")), name[k]);
+      assert_true((start[i] == 0) == (i % 2 == 0)); // of the clip's own time
+      sum += error[i];
+      n += fell[i];
+    }
+    assert_true(fabs(mean[k] - sum / 4) < 1e-6 && falls[k] == n && count[k] == 4);
+    const cJSON *c = cJSON_GetArrayItem(clips, k);
+    assert_string_equal(cJSON_GetObjectItem(c, "clip")->valuestring, name[k]);
+    assert_true(cJSON_GetObjectItem(c, "falls")->valuedouble == n);
+    total += sum;
+    fallen += n;
+  }
+  for (int k = 0; k < 4; k++) {
+    assert_string_equal(csv_cell(&all, k, csv_find(&all, "clip")), name[k]);
+  }
+  assert_true(fabs(mean[3] - total / 12) < 1e-6 && falls[3] == fallen && count[3] == 12);
+  arena_release(&a);
+  cJSON_Delete(root);
+  // each clip as if it were alone
+  assert_ok("evaluate @/clips --episodes 2 --quiet --out @/all.csv");
+  assert_ok("evaluate @/clips --episodes 2 --quiet --set motion=run --out @/run.csv");
+  const char *rows = strchr(text_of("run.csv"), '\n') + 1;
+  char *run = strdup(rows);
+  assert_says("all.csv", run);
+  free(run);
+}
+
 // ---- what is refused, and how
 
 static void test_refusals(void **state) {
@@ -310,6 +381,7 @@ int main(void) {
       cmocka_unit_test(test_interrupt),
       cmocka_unit_test(test_init_from),
       cmocka_unit_test(test_evaluate),
+      cmocka_unit_test(test_clips),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_seeds),
   };

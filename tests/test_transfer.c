@@ -290,12 +290,14 @@ static void test_csv(void **state) {
   ep[1].fell = true;
   ep[1].time_s = 0.02;
   const double saturation[2] = {0.5, 0};
-  struct episodes es = {"mujoco 2.2.2", "walk", 2, ep, saturation};
+  struct motion_clip clip = {.name = "walk", .nframe = 100};
+  struct motion motion = {.name = "walk", .nclip = 1, .clip = &clip, .nframe = 100, .dt = 0.02};
+  struct episodes es = {"mujoco 2.2.2", &motion, 2, ep, saturation};
   struct csv_table t;
   struct err e = {0};
   // twice: the file is replaced, not appended to
   for (int k = 0; k < 2; k++) {
-    assert_int_equal(episodes_write(&es, csv_path, 0.02, &e), 0);
+    assert_int_equal(episodes_write(&es, csv_path, &e), 0);
   }
   assert_int_equal(csv_read(&t, &arena, csv_path, &e), 0);
   assert_int_equal(t.nrow, 2);
@@ -304,6 +306,7 @@ static void test_csv(void **state) {
       {"time_s", "15", "0.02"},     {"e_track_cm", "3.25", ""},
       {"e_track_local_cm", "", ""}, {"penetration_mm", "", ""},
       {"start_s", "0", "1"},        {"torque_saturation", "0.5", "0"},
+      {"clip", "walk", "walk"},
   };
   for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
     int col = csv_find(&t, want[i][0]);

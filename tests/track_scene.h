@@ -27,11 +27,16 @@ static inline void assert_near(double got, double want, double tol) {
 // A made-up clip: the root wanders and turns through more than a full circle, every joint swings.
 static inline void make_clip(struct motion *m, const struct robot *r) {
   *m = (struct motion){.name = "swing", .nframe = NFRAME, .dt = 0.02, .nq = r->nq, .nv = r->nv};
+  m->nclip = 1;
+  m->clip = ARENA_NEW(&arena, struct motion_clip, 1);
+  *m->clip = (struct motion_clip){.name = m->name, .nframe = NFRAME};
+  m->last = ARENA_NEW(&arena, int, NFRAME);
   m->qpos = ARENA_NEW(&arena, double, NFRAME * r->nq);
   m->qvel = ARENA_NEW(&arena, double, NFRAME * r->nv);
   m->xpos = ARENA_NEW(&arena, double, NFRAME * r->nbody * 3);
   m->xmat = ARENA_NEW(&arena, double, NFRAME * r->nbody * 9);
   for (int f = 0; f < NFRAME; f++) {
+    m->last[f] = NFRAME - 1;
     double *q = m->qpos + f * r->nq, t = f * m->dt;
     memcpy(q, r->qpos0, r->nq * sizeof *q);
     double move[256] = {t, 0.3 * sin(3 * t), 0.05 * sin(5 * t), 0.2 * sin(4 * t), 0.3 * t, 9 * t};

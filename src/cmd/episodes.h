@@ -7,14 +7,17 @@
 
 struct episodes {
   const char *simulator; // "dsim", "mujoco 2.2.2"
-  const char *motion;
+  const struct motion *motion;
   int n;
-  struct episode *episode;
+  struct episode *episode;  // clip by clip
   const double *saturation; // (n) share of torques at 0.95 of their limit or above; NULL: not known
 };
 
 // Replaces the file at path. Columns: seed, fell, time_s, e_track_cm, e_track_local_cm,
-// penetration_mm, simulator, start_s, steps, torque_saturation.
-int episodes_write(const struct episodes *es, const char *path, double dt, struct err *e);
+// penetration_mm, simulator, start_s (of the clip's time), steps, torque_saturation, clip. With
+// several clips also eval_clips.csv for eval.csv, a row for each clip and one for all: clip,
+// episodes, falls, time_s, e_track_cm, e_track_cm_std, e_track_local_cm, penetration_mm,
+// torque_saturation, simulator; means over episodes.
+int episodes_write(const struct episodes *es, const char *path, struct err *e);
 void episodes_print(const struct episodes *es, struct arena *a);
-int episodes_json(const struct episodes *es, double dt, struct err *e);
+int episodes_json(const struct episodes *es, struct err *e);

@@ -62,13 +62,13 @@ static int evaluate(const char *name, struct evaluate_options *o, struct arena *
   struct evaluation v;
   evaluator_run(&v, a, evaluator_new(a, &world), &p, starts, first, last, o->noise);
   struct episodes table = {
-      .simulator = "dsim", .motion = world.motion.name, .n = v.n, .episode = v.episode};
+      .simulator = "dsim", .motion = &world.motion, .n = v.n, .episode = v.episode};
   const char *csv = o->run.out ? o->run.out : rundir_file(a, dir, "eval.csv");
-  if (episodes_write(&table, csv, world.motion.dt, e)) {
+  if (episodes_write(&table, csv, e)) {
     return e->code;
   }
   if (o->run.json) {
-    return episodes_json(&table, world.motion.dt, e);
+    return episodes_json(&table, e);
   }
   episodes_print(&table, a);
   log_info("%d of %d episodes track to the end of the clip (policy of iteration %lld); wrote %s",
@@ -80,7 +80,7 @@ int cmd_evaluate(int argc, char **argv) {
   struct evaluate_options o = {0};
   const struct option rows[] = {
       {"episodes", OPTION_INT, &o.episodes, "N",
-       "evenly spaced starts, the first at the clip's first frame (default: eval.starts)", 1,
+       "evenly spaced starts in each clip, the first at its first frame (default: eval.starts)", 1,
        100000},
       OPTION_SEEDS(o.run),
       {"noise", OPTION_REAL, &o.noise, "SCALE",
@@ -95,9 +95,9 @@ int cmd_evaluate(int argc, char **argv) {
       .usage = "evaluate RUN|SPEC",
       .about =
           "Rolls a trained policy out in the training simulator, deterministically, from evenly\n"
-          "spaced starts to the end of the clip. An episode falls when the root is below\n"
-          "terminate.height or farther than terminate.root from the reference. RUN is a run's\n"
-          "folder (its best policy) or a checkpoint in it.",
+          "spaced starts to the end of the clip (with several clips, of each). An episode falls\n"
+          "when the root is below terminate.height or farther than terminate.root from the\n"
+          "reference. RUN is a run's folder (its best policy) or a checkpoint in it.",
       .option = rows,
       .noption = OPTION_COUNT(rows),
       .min_args = 1,

@@ -100,7 +100,7 @@ static int open_variants(struct variant *v, int *n, struct arena *a, const struc
       v[i].spec.bundle_size = 10; // the paper's
     }
     if ((i > 1 && parse_variant(&v[i], a, o->variant.v[i - 2], e)) || spec_check(&v[i].spec, e) ||
-        world_open(&v[i].world, a, &v[i].spec, e)) {
+        world_open_beside(&v[i].world, a, &v[i].spec, i ? &v[0].world : NULL, e)) {
       return e->code;
     }
     shac_new(&v[i].shac, a, &v[i].world);

@@ -15,7 +15,7 @@ enum { FILM_RATE = 12 }; // pictures per second
 
 struct render_options {
   struct run_options run;
-  const char *simulator, *out;
+  const char *simulator, *out, *clip;
   int start, poses;
   double timestep;
   bool no_film;
@@ -88,14 +88,14 @@ static int record(struct rollout_state *s, struct arena *a, const char *path, bo
   if (traj_open(&csv, path, &w->robot, e)) {
     return e->code;
   }
-  int start = x->frame;
+  int start = x->frame, first = w->motion.clip[motion_clip_of(&w->motion, start)].first;
   for (bool failed = false; isfinite(x->qpos[0]);) {
     double e_world, e_local;
     track_error(&w->track, x->qpos, x->frame, &e_world, &e_local);
-    if (traj_row(&csv, &w->robot, (x->frame - start) * w->motion.dt, x->frame, failed,
+    if (traj_row(&csv, &w->robot, (x->frame - start) * w->motion.dt, x->frame - first, failed,
                  100 * e_world, x->qpos, w->motion.qpos + (size_t)x->frame * (size_t)w->robot.nq,
                  tmp, e) ||
-        x->frame == w->motion.nframe - 1) {
+        x->frame == motion_last(&w->motion, start)) {
       break;
     }
     struct episode before = s->episode;
@@ -115,6 +115,27 @@ static int record(struct rollout_state *s, struct arena *a, const char *path, bo
 
 // ---- the command
 
+// the clip named; of several one must be
+static const struct motion_clip *choose_clip(const struct motion *m, const char *want,
+                                             struct arena *a, struct err *e) {
+  const char **name = ARENA_NEW(a, const char *, m->nclip);
+  for (int i = 0; i < m->nclip; i++) {
+    name[i] = m->clip[i].name;
+    if (want ? strcmp(want, name[i]) == 0 : m->nclip == 1) {
+      return &m->clip[i];
+    }
+  }
+  const char *near = want ? err_nearest(want, name, m->nclip) : NULL;
+  if (want) {
+    err_set(e, EXIT_USAGE, "--clip: no clip '%s' in %s%s%s%s", want, m->name,
+            near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+  } else {
+    err_set(e, EXIT_USAGE, "%s has %d clips: --clip NAME says which to show, %s for one", m->name,
+            m->nclip, name[0]);
+  }
+  return NULL;
+}
+
 static int render(struct rollout_state *s, struct arena *a, const char *run,
                   const struct render_options *o, struct err *e) {
   bool mujoco = strcmp(o->simulator, "mujoco") == 0;
@@ -126,11 +147,15 @@ static int render(struct rollout_state *s, struct arena *a, const char *run,
     return e->code;
   }
   const struct world *w = &x->world;
-  if (o->start >= w->motion.nframe - 1) {
-    return err_set(e, EXIT_USAGE, "--start %d is not before the clip's last frame, %d", o->start,
-                   w->motion.nframe - 1);
+  const struct motion_clip *clip = choose_clip(&w->motion, o->clip, a, e);
+  if (!clip) {
+    return e->code;
   }
-  episode_begin(&s->episode, 0, o->start);
+  if (o->start >= clip->nframe - 1) {
+    return err_set(e, EXIT_USAGE, "--start %d is not before the clip's last frame, %d", o->start,
+                   clip->nframe - 1);
+  }
+  episode_begin(&s->episode, 0, clip->first + o->start);
   transfer_start(x, &s->episode, 0);
   if (!mujoco) {
     open_lanes(s, a);
@@ -143,7 +168,7 @@ static int render(struct rollout_state *s, struct arena *a, const char *run,
   const char *strip_path = rundir_file(a, dir, "strip.csv");
   const char *film_path = rundir_file(a, dir, "film.csv");
   char title[512];
-  snprintf(title, sizeof title, "%.100s tracks %.200s in %s", w->robot.name, w->motion.name,
+  snprintf(title, sizeof title, "%.100s tracks %.200s in %s", w->robot.name, clip->name,
            mujoco ? "MuJoCo" : "the training simulator");
   struct traj t;
   if (record(s, a, traj_path, mujoco, e) || traj_read(&t, a, traj_path, &w->robot, e) ||
@@ -171,6 +196,7 @@ int cmd_render(int argc, char **argv) {
   struct render_options o = {.simulator = "mujoco", .poses = 14, .timestep = 0.002};
   const struct option rows[] = {
       {"simulator", OPTION_TEXT, &o.simulator, "NAME", "mujoco (default) or train", 0, 0},
+      {"clip", OPTION_TEXT, &o.clip, "NAME", "which of a policy's several clips", 0, 0},
       {"start", OPTION_INT, &o.start, "FRAME", "frame of the clip to start at (default: 0)", 0,
        10000000},
       {"poses", OPTION_INT, &o.poses, "N", "stick figures in the strip (default: 14)", 2, 60},

@@ -1,6 +1,7 @@
 // The product of a sweep: variants with their names, and cells.
 #include "base/file.h"
 #include "cmd/sweep_private.h"
+#include "motion/motion.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -18,16 +19,22 @@ static void append_name(char *name, size_t size, const struct sweep_reader *r,
     last = r->axis[i].field != f && strcmp(other, last) == 0 ? f->path : last;
   }
   const char *text = value;
-  if (f->kind == FIELD_TEXT) {
-    // a file stands by its name without folder and endings
-    const char *slash = strrchr(value, '/');
-    text = slash != NULL ? slash + 1 : value;
-    char *dot = strchr((char *)text, '.');
-    if (dot != NULL && dot > text) {
-      *dot = '\0';
+  char files[512] = "";
+  if (f->kind == FIELD_TEXT || f->kind == FIELD_TEXTS) {
+    // a file stands by its name without folder and endings, several with + between them
+    const char **part;
+    int n = motion_split(&part, r->arena, value);
+    for (int i = 0; i < n; i++) {
+      const char *slash = strrchr(part[i], '/');
+      const char *file = slash != NULL && slash[1] != '\0' ? slash + 1 : part[i];
+      const char *dot = strchr(file, '.');
+      int length = dot != NULL && dot > file ? (int)(dot - file) : (int)strlen(file);
+      size_t end = strlen(files);
+      snprintf(files + end, sizeof files - end, "%s%.*s", i > 0 ? "+" : "", length, file);
     }
+    text = files;
   }
-  bool bare = f->kind == FIELD_TEXT || f->kind == FIELD_ENUM;
+  bool bare = f->kind == FIELD_TEXT || f->kind == FIELD_TEXTS || f->kind == FIELD_ENUM;
   size_t used = strlen(name);
   snprintf(name + used, size - used, "%s%s%s", used > 0 ? "_" : "", bare ? "" : last, text);
   for (char *p = name + used; *p != '\0'; p++) {
@@ -129,9 +136,13 @@ static int check_files(struct sweep_reader *r, const struct spec *s) {
             s->variant, s->robot);
   }
   // a clip of ours goes by its bare name, too
-  if (strchr(s->motion, '/') != NULL && file_find(r->arena, s->motion) == NULL) {
-    err_set(r->err, EXIT_USAGE, "%s: variant %s: motion: there is no file '%.300s'", r->sweep->path,
-            s->variant, s->motion);
+  const char **motion;
+  int n = motion_split(&motion, r->arena, s->motion);
+  for (int i = 0; i < n; i++) {
+    if (strchr(motion[i], '/') != NULL && file_find(r->arena, motion[i]) == NULL) {
+      err_set(r->err, EXIT_USAGE, "%s: variant %s: motion: there is no file '%.300s'",
+              r->sweep->path, s->variant, motion[i]);
+    }
   }
   return r->err->code;
 }

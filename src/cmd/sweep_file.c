@@ -117,16 +117,16 @@ int sweep_apply(struct sweep_reader *r, struct spec *s, const struct assign *x) 
     struct scalar value = {.text = t->text, .quoted = t->quoted};
     field_set(x->field, s, r->arena, &value, place, r->err);
   } else if (t->kind == YTREE_LIST) {
-    struct scalar items[16];
+    struct scalar items[64];
     int n = 0;
-    for (; n < t->n && n < 16 && t->item[n]->kind == YTREE_TEXT; n++) {
+    for (; n < t->n && n < 64 && t->item[n]->kind == YTREE_TEXT; n++) {
       items[n] = (struct scalar){.text = t->item[n]->text, .quoted = t->item[n]->quoted};
     }
     if (n < t->n) {
       err_set(r->err, EXIT_USAGE, "%s: expected %s", x->field->path,
               field_expects(x->field, expects, sizeof expects));
     } else {
-      field_set_list(x->field, s, items, n, place, r->err);
+      field_set_list(x->field, s, r->arena, items, n, place, r->err);
     }
   } else {
     err_set(r->err, EXIT_USAGE, "%s: expected %s, found keys", x->field->path,

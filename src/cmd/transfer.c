@@ -26,15 +26,19 @@ static bool is_nominal(const struct transfer_options *o) {
 
 static void run_episodes(struct episodes *es, double *saturation, struct transfer *x,
                          const struct transfer_options *o) {
-  int steps = x->world.motion.nframe - 1;
-  for (int k = 0; k < es->n; k++) {
-    struct episode *ep = &es->episode[k];
-    episode_begin(ep, k, o->starts ? (int)((int64_t)k * steps / o->starts) : 0);
+  const struct motion *m = &x->world.motion;
+  int each = es->n / m->nclip; // of a clip
+  for (int i = 0; i < es->n; i++) {
+    const struct motion_clip *clip = &m->clip[i / each];
+    struct episode *ep = &es->episode[i];
+    int k = i % each, steps = clip->nframe - 1;
+    int start = o->starts ? (int)((int64_t)k * steps / o->starts) : 0;
+    episode_begin(ep, k, clip->first + start);
     transfer_start(x, ep, o->starts || k == 0 ? 0 : start_noise);
     while (transfer_step(x, ep)) {
     }
-    saturation[k] = plant_saturation(&x->plant);
-    log_progress("episode %d of %d: %s after %.2f s, E_track %.1f cm", k + 1, es->n,
+    saturation[i] = plant_saturation(&x->plant);
+    log_progress("episode %d of %d: %s after %.2f s, E_track %.1f cm", i + 1, es->n,
                  ep->fell ? "fell" : "clip end", ep->time_s, ep->e_track_cm);
   }
   log_progress_end();
@@ -56,10 +60,10 @@ static int transfer(struct transfer *x, struct arena *a, const char *run,
   }
   char simulator[32], path[4096];
   snprintf(simulator, sizeof simulator, "mujoco %s", mj_versionString());
-  int n = o->starts ? o->starts : o->episodes;
-  double *saturation = ARENA_NEW(a, double, n), dt = x->world.motion.dt;
+  int n = x->world.motion.nclip * (o->starts ? o->starts : o->episodes);
+  double *saturation = ARENA_NEW(a, double, n);
   struct episodes es = {.simulator = simulator,
-                        .motion = x->world.motion.name,
+                        .motion = &x->world.motion,
                         .n = n,
                         .episode = ARENA_NEW(a, struct episode, n),
                         .saturation = saturation};
@@ -70,11 +74,11 @@ static int transfer(struct transfer *x, struct arena *a, const char *run,
     snprintf(path, sizeof path, "%s/transfer.csv", x->policy.run);
     out = path;
   }
-  if (out && episodes_write(&es, out, dt, e) == 0) {
+  if (out && episodes_write(&es, out, e) == 0) {
     log_info("wrote %s", out);
   }
   if (o->run.json) {
-    return episodes_json(&es, dt, e);
+    return episodes_json(&es, e);
   }
   episodes_print(&es, a);
   return e->code;
@@ -84,9 +88,9 @@ int cmd_transfer(int argc, char **argv) {
   struct transfer_options o = {.episodes = 5, .timestep = 0.002};
   const struct option rows[] = {
       {"episodes", OPTION_INT, &o.episodes, "N",
-       "from the clip's start; the first exact, the others with a fifth of the reset noise", 1,
+       "from each clip's start; the first exact, the others with a fifth of the reset noise", 1,
        100000},
-      {"starts", OPTION_INT, &o.starts, "K", "instead: K exact starts spread evenly over the clip",
+      {"starts", OPTION_INT, &o.starts, "K", "instead: K exact starts spread evenly over each clip",
        1, 100000},
       {"robot", OPTION_TEXT, &o.robot, "XML", "simulate this MJCF instead of the one trained on", 0,
        0},

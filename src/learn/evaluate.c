@@ -47,12 +47,13 @@ static void run_lanes(struct evaluator *ev, struct policy *p, struct episode *ep
                       double noise) {
   const struct world *w = ev->world;
   const struct robot *r = &w->robot;
-  int W = w->sim->width, frame[SIM_WIDTH], last = w->motion.nframe - 1;
+  int W = w->sim->width, frame[SIM_WIDTH], last[SIM_WIDTH];
   bool running[SIM_WIDTH] = {false};
   for (int l = 0; l < W; l++) {
     const struct episode *ep = &episode[l < n ? l : 0];
     start_lane(ev, ep, noise, l);
     frame[l] = ep->start;
+    last[l] = motion_last(&w->motion, ep->start);
     running[l] = l < n;
   }
   for (int active = n; active > 0;) {
@@ -61,7 +62,7 @@ static void run_lanes(struct evaluator *ev, struct policy *p, struct episode *ep
     track_ctrl(&w->track, ev->ctrl, ev->action, frame, W);
     w->sim->step_fwd(w->model, ev->sim, ev->qpos, ev->qvel, NULL, ev->ctrl, ev->param);
     for (int l = 0; l < W; l++) {
-      frame[l] = frame[l] < last ? frame[l] + 1 : last;
+      frame[l] = frame[l] < last[l] ? frame[l] + 1 : last[l];
       if (!running[l]) {
         continue;
       }
@@ -85,11 +86,16 @@ void evaluator_run(struct evaluation *v, struct arena *a, struct evaluator *ev, 
                    int starts, int first_seed, int last_seed, double noise) {
   const struct motion *m = &ev->world->motion;
   int W = ev->world->sim->width;
-  *v = (struct evaluation){.n = starts * (last_seed - first_seed + 1)};
+  int n = 0;
+  *v = (struct evaluation){.n = m->nclip * starts * (last_seed - first_seed + 1)};
   v->episode = ARENA_NEW(a, struct episode, v->n);
-  for (int i = 0; i < v->n; i++) {
-    int start = (int)((int64_t)(i % starts) * (m->nframe - 1) / starts);
-    episode_begin(&v->episode[i], first_seed + i / starts, start);
+  for (int c = 0; c < m->nclip; c++) {
+    for (int seed = first_seed; seed <= last_seed; seed++) {
+      for (int k = 0; k < starts; k++) {
+        int start = (int)((int64_t)k * (m->clip[c].nframe - 1) / starts);
+        episode_begin(&v->episode[n++], seed, m->clip[c].first + start);
+      }
+    }
   }
   for (int i = 0; i < v->n; i += W) {
     run_lanes(ev, p, v->episode + i, v->n - i < W ? v->n - i : W, noise);
@@ -98,7 +104,7 @@ void evaluator_run(struct evaluation *v, struct arena *a, struct evaluator *ev, 
   for (int i = 0; i < v->n; i++) {
     const struct episode *ep = &v->episode[i];
     v->reached += !ep->fell;
-    v->survival += ep->time_s / ((m->nframe - 1 - ep->start) * m->dt) / v->n;
+    v->survival += ep->time_s / ((motion_last(m, ep->start) - ep->start) * m->dt) / v->n;
     if (ep->e_track_cm == ep->e_track_cm) { // NaN when the first step already came apart
       v->e_track_cm += ep->e_track_cm;
       v->e_track_local_cm += ep->e_track_local_cm;

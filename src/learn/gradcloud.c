@@ -31,7 +31,7 @@ static bool is_contact(const struct gradcloud *c, const struct rollout *r, int t
   const struct bundle_record *rec = &r->bundle.record[t * r->E + env];
   const struct lane_step *p = &r->step[t * r->ngroup + env / r->W];
   return rec->first < r->bundle.substeps && rec->opened &&
-         p->frame[env % r->W] + c->longest < c->world->motion.nframe;
+         p->frame[env % r->W] + c->longest <= motion_last(&c->world->motion, p->frame[env % r->W]);
 }
 
 static void take_contact(struct gradcloud_contact *k, const struct rollout *r, int t, int env) {

@@ -1,5 +1,6 @@
 #include "learn/world.h"
 #include <omp.h>
+#include <string.h>
 
 struct sim_options world_sim_options(const struct spec *s) {
   struct sim_options o = sim_options_default();
@@ -17,12 +18,28 @@ struct sim_options world_sim_options(const struct spec *s) {
   return o;
 }
 
+static bool same_motion(const struct spec *s, const struct spec *t) {
+  return strcmp(s->robot, t->robot) == 0 && s->robot_warn_only == t->robot_warn_only &&
+         strcmp(s->motion, t->motion) == 0 && s->control_dt == t->control_dt;
+}
+
 int world_open(struct world *w, struct arena *a, const struct spec *s, struct err *e) {
+  return world_open_beside(w, a, s, NULL, e);
+}
+
+int world_open_beside(struct world *w, struct arena *a, const struct spec *s,
+                      const struct world *like, struct err *e) {
   *w = (struct world){.spec = s};
   w->threads = s->threads > 0 ? s->threads : omp_get_max_threads();
   w->sim = sim_kernels(e);
-  if (e->code || robot_load(&w->robot, a, s->robot, s->robot_warn_only, e) ||
-      motion_load(&w->motion, a, &w->robot, s->motion, s->control_dt, e)) {
+  if (e->code) {
+    return e->code;
+  }
+  if (like && same_motion(s, like->spec)) {
+    w->robot = like->robot;
+    w->motion = like->motion;
+  } else if (robot_load(&w->robot, a, s->robot, s->robot_warn_only, e) ||
+             motion_load(&w->motion, a, &w->robot, s->motion, s->control_dt, e)) {
     return e->code;
   }
   w->task = track_kernels(w->sim->isa);

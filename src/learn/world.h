@@ -20,3 +20,7 @@ struct world {
 struct sim_options world_sim_options(const struct spec *s);
 // The spec must outlive the world. Errors: whatever robot, motion, simulator and task refuse.
 int world_open(struct world *w, struct arena *a, const struct spec *s, struct err *e);
+// The same beside an open world, whose robot and motion it takes where the specs have the same
+// ones: many clips fill memory once. like must then outlive w.
+int world_open_beside(struct world *w, struct arena *a, const struct spec *s,
+                      const struct world *like, struct err *e);

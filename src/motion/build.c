@@ -36,40 +36,43 @@ static void blend(double *o, const struct robot *r, const double *p, const doubl
   }
 }
 
-static void resample(struct motion *m, struct arena *a, const struct robot *r,
-                     const struct clip *c) {
+static int frames_of(const struct clip *c, double dt) {
+  const double eps = 1e-9; // rounding must neither lose the last frame nor add one
+  return (int)floor((c->nframe - 1) / (dt * c->fps) + eps) + 1;
+}
+
+// A clip's frames into their place, qpos.
+static void resample(double *qpos, int nframe, const struct robot *r, const struct clip *c,
+                     double dt) {
   size_t nq = (size_t)r->nq;
-  // rounding must neither lose the last frame nor add one
   const double eps = 1e-9;
-  double per_step = m->dt * c->fps;
-  m->nframe = (int)floor((c->nframe - 1) / per_step + eps) + 1;
-  struct clip out = {.nframe = m->nframe, .nq = r->nq};
-  out.qpos = m->qpos = ARENA_NEW(a, double, (size_t)m->nframe *nq);
-  for (int k = 0; k < m->nframe; k++) {
+  double per_step = dt * c->fps;
+  struct clip out = {.nframe = nframe, .nq = r->nq, .qpos = qpos};
+  for (int k = 0; k < nframe; k++) {
     double at = k * per_step;
     int i = (int)floor(at + eps);
     i = i > c->nframe - 2 ? c->nframe - 2 : i;
     double s = fmin(fmax(at - i, 0), 1);
     s = s < eps ? 0 : s > 1 - eps ? 1 : s; // on a frame: that frame, to the last bit
     const double *row = c->qpos + (size_t)i * nq;
-    blend(m->qpos + (size_t)k * nq, r, row, row + nq, s);
+    blend(qpos + (size_t)k * nq, r, row, row + nq, s);
   }
   // steps along the shorter arc may still end on the other sign of a frame
   clip_clean(&out, r);
   if (r->link[0].type == JOINT_FREE) {
-    double x = m->qpos[0], y = m->qpos[1];
-    for (int k = 0; k < m->nframe; k++) {
-      m->qpos[(size_t)k * nq] -= x;
-      m->qpos[(size_t)k * nq + 1] -= y;
+    double x = qpos[0], y = qpos[1];
+    for (int k = 0; k < nframe; k++) {
+      qpos[(size_t)k * nq] -= x;
+      qpos[(size_t)k * nq + 1] -= y;
     }
   }
 }
 
-// central differences, one-sided at the ends
-static void differentiate(struct motion *m, struct arena *a, const struct robot *r) {
-  m->qvel = ARENA_NEW(a, double, (size_t)m->nframe *(size_t)m->nv);
-  for (int k = 0; k < m->nframe; k++) {
-    int before = k > 0 ? k - 1 : 0, after = k + 1 < m->nframe ? k + 1 : k;
+// central differences, one-sided at the clip's ends
+static void differentiate(struct motion *m, const struct robot *r, const struct motion_clip *c) {
+  int end = c->first + c->nframe;
+  for (int k = c->first; k < end; k++) {
+    int before = k > c->first ? k - 1 : k, after = k + 1 < end ? k + 1 : k;
     double *v = m->qvel + (size_t)k * (size_t)m->nv;
     robot_difference(r, v, m->qpos + (size_t)before * (size_t)m->nq,
                      m->qpos + (size_t)after * (size_t)m->nq);
@@ -79,10 +82,7 @@ static void differentiate(struct motion *m, struct arena *a, const struct robot 
   }
 }
 
-int motion_build(struct motion *m, struct arena *a, const struct robot *r, const struct clip *c,
-                 const char *name, double dt, struct err *e) {
-  BUG_IF(c->nq != r->nq || !(dt > 0));
-  *m = (struct motion){.name = arena_strdup(a, name), .dt = dt, .nq = r->nq, .nv = r->nv};
+static int check_length(const struct clip *c, const char *name, double dt, struct err *e) {
   if (c->nframe < 2 || (c->nframe - 1) / c->fps < dt) {
     return err_set(e, EXIT_USAGE,
                    "motion '%s': %d frame%s at %g per second %s shorter than two control steps of "
@@ -94,6 +94,11 @@ int motion_build(struct motion *m, struct arena *a, const struct robot *r, const
   if (steps > 1e7) {
     return err_set(e, EXIT_USAGE, "motion '%s': %.3g control steps are too many", name, steps);
   }
+  return 0;
+}
+
+// frames of clip k from its rows; kinematics are left for later
+static void build_clip(struct motion *m, const struct robot *r, const struct clip *c, int k) {
   // clean the input on a copy: interpolation needs unit quaternions
   struct arena scratch;
   arena_init(&scratch);
@@ -101,16 +106,64 @@ int motion_build(struct motion *m, struct arena *a, const struct robot *r, const
   size_t bytes = sizeof(double) * (size_t)c->nframe * (size_t)c->nq;
   clean.qpos = memcpy(arena_alloc(&scratch, bytes), c->qpos, bytes);
   clip_clean(&clean, r);
-  resample(m, a, r, &clean);
+  const struct motion_clip *to = &m->clip[k];
+  resample(m->qpos + (size_t)to->first * (size_t)m->nq, to->nframe, r, &clean, m->dt);
+  differentiate(m, r, to);
   arena_release(&scratch);
+}
 
-  differentiate(m, a, r);
-  size_t nbody = (size_t)r->nbody;
-  m->xpos = ARENA_NEW(a, double, (size_t)m->nframe *nbody * 3);
-  m->xmat = ARENA_NEW(a, double, (size_t)m->nframe *nbody * 9);
+int motion_build_clips(struct motion *m, struct arena *a, const struct robot *r,
+                       const struct clip *c, const char *const *name, int n, double dt,
+                       struct err *e) {
+  *m = (struct motion){.name = n == 1 ? arena_strdup(a, name[0]) : "", .dt = dt};
+  m->nq = r->nq;
+  m->nv = r->nv;
+  m->nclip = n;
+  m->clip = ARENA_NEW(a, struct motion_clip, n);
+  for (int k = 0; k < n; k++) {
+    BUG_IF(c[k].nq != r->nq || !(dt > 0));
+    if (check_length(&c[k], name[k], dt, e)) {
+      return e->code;
+    }
+    int frames = frames_of(&c[k], dt);
+    if (frames > 20000000 - m->nframe) { // numbers of frames stay far from overflow
+      return err_set(e, EXIT_USAGE, "motion '%s' and those before it: too many control steps",
+                     name[k]);
+    }
+    m->clip[k] = (struct motion_clip){.name = arena_strdup(a, name[k])};
+    m->clip[k].first = m->nframe;
+    m->clip[k].nframe = frames;
+    m->nframe += frames;
+  }
+  size_t nframe = (size_t)m->nframe, nbody = (size_t)r->nbody;
+  m->last = ARENA_NEW(a, int, nframe);
+  m->qpos = ARENA_NEW(a, double, nframe *(size_t)m->nq);
+  m->qvel = ARENA_NEW(a, double, nframe *(size_t)m->nv);
+  for (int k = 0; k < n; k++) {
+    const struct motion_clip *to = &m->clip[k];
+    build_clip(m, r, &c[k], k);
+    for (int i = to->first; i < to->first + to->nframe; i++) {
+      m->last[i] = to->first + to->nframe - 1;
+    }
+  }
+  m->xpos = ARENA_NEW(a, double, nframe *nbody * 3);
+  m->xmat = ARENA_NEW(a, double, nframe *nbody * 9);
   for (int k = 0; k < m->nframe; k++) {
     robot_fk(r, m->qpos + (size_t)k * (size_t)m->nq, m->xpos + (size_t)k * nbody * 3,
              m->xmat + (size_t)k * nbody * 9);
   }
   return 0;
+}
+
+int motion_build(struct motion *m, struct arena *a, const struct robot *r, const struct clip *c,
+                 const char *name, double dt, struct err *e) {
+  return motion_build_clips(m, a, r, c, &name, 1, dt, e);
+}
+
+int motion_clip_of(const struct motion *m, int frame) {
+  int k = 0;
+  while (k + 1 < m->nclip && frame >= m->clip[k + 1].first) {
+    k++;
+  }
+  return k;
 }

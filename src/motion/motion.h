@@ -46,18 +46,33 @@ struct clip_options {
 };
 struct clip_options clip_options_default(void); // nothing given
 
-// A motion at the control rate, ready to be tracked.
+struct motion_clip { // one clip of a motion
+  const char *name;
+  char sha256[65];   // of the file read; "" when built from a clip in memory
+  int first, nframe; // its frames in the motion; the last is at (nframe-1)*dt of the clip's time
+};
+
+// One clip or several at the control rate, ready to be tracked: clips lie one after the other, and
+// a frame's number says which clip it is of.
 struct motion {
   const char *name;
-  char sha256[65]; // of the file read; "" when built from a clip in memory
-  int nframe;      // frames at control rate; the last is at (nframe-1)*dt
-  double dt;       // control period
+  char sha256[65]; // of the file read, of several a digest of theirs; "" when built from memory
+  int nclip;
+  struct motion_clip *clip; // (nclip)
+  int nframe;               // frames of all clips
+  int *last;                // (nframe) last frame of the clip that each frame is of
+  double dt;                // control period
   int nq, nv;
-  double *qpos; // (nframe, nq); quaternions unit and sign-continuous; starts at x = y = 0
-  double *qvel; // (nframe, nv); central differences, one-sided at the ends
+  double *qpos; // (nframe, nq); quaternions unit and sign-continuous; a clip starts at x = y = 0
+  double *qvel; // (nframe, nv); central differences, one-sided at a clip's ends
   double *xpos; // (nframe, nbody, 3) body positions by kinematics
   double *xmat; // (nframe, nbody, 9)
 };
+// Last frame of the clip that frame is of; frames past the end count to the last clip.
+static inline int motion_last(const struct motion *m, int frame) {
+  return m->last[frame < m->nframe ? frame : m->nframe - 1];
+}
+int motion_clip_of(const struct motion *m, int frame); // index of that clip
 
 // Reads a clip and its sidecar (opt may be NULL). Values are taken as they stand: units, jumps and
 // quaternion norms are lint's business. Errors name file:line:column; EXIT_USAGE.
@@ -77,11 +92,20 @@ int clip_write(const struct clip *c, const struct robot *r, const char *path, co
 // log(q[k-1]^-1 q[k+1]) / 2dt in body axes.
 int motion_build(struct motion *m, struct arena *a, const struct robot *r, const struct clip *c,
                  const char *name, double dt, struct err *e);
-// clip_read + lint (errors refuse, warnings are logged) + motion_build. path is a clip, a sidecar,
-// or the name of a shipped clip ("walk" -> motions/walk.csv.gz). Nothing found is an error: no
-// other motion ever stands in.
+// The same of n clips, each resampled for itself.
+int motion_build_clips(struct motion *m, struct arena *a, const struct robot *r,
+                       const struct clip *c, const char *const *name, int n, double dt,
+                       struct err *e);
+// clip_read + lint (errors refuse, warnings are logged) + motion_build_clips. path is a clip, a
+// sidecar, the name of a shipped clip ("walk" -> motions/walk.csv.gz), a folder (all clips in it,
+// by name), or several of these with commas between them; a comma makes a list, so that no path can
+// have one. Clips must differ in name, and all be of this robot. Nothing found is an error: no
+// other motion ever stands in. Errors name the file.
 int motion_load(struct motion *m, struct arena *a, const struct robot *r, const char *path,
                 double dt, struct err *e);
-// The same without lint and build: finds path and reads the clip; *file is the file it came from.
+// The parts of a list "a, b": one for a text without commas.
+int motion_split(const char ***path, struct arena *a, const char *text);
+// motion_load of one clip without lint and build: finds path and reads the clip; *file is the file
+// it came from.
 int motion_open(struct clip *c, const char **file, struct arena *a, const struct robot *r,
                 const char *path, const struct clip_options *opt, struct err *e);

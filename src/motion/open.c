@@ -4,9 +4,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool ends_with(const char *s, const char *ending) {
   size_t n = strlen(s), k = strlen(ending);
@@ -88,11 +90,19 @@ static int find(const char **file, struct arena *a, const char *path, struct err
   return not_found(a, path, e);
 }
 
+static bool is_folder(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 int motion_open(struct clip *c, const char **file, struct arena *a, const struct robot *r,
                 const char *path, const struct clip_options *opt, struct err *e) {
   const char *found;
   if (find(&found, a, path, e) != 0) {
     return e->code;
+  }
+  if (is_folder(found)) {
+    return err_set(e, EXIT_USAGE, "'%s' is a folder; one clip expected here", path);
   }
   if (!ends_with(found, ".yaml")) {
     *file = found;
@@ -105,23 +115,179 @@ int motion_open(struct clip *c, const char **file, struct arena *a, const struct
   return clip_read_with(c, a, r, *file, &s, opt, e);
 }
 
-int motion_load(struct motion *m, struct arena *a, const struct robot *r, const char *path,
-                double dt, struct err *e) {
-  struct clip c;
+// ---- several clips
+
+struct paths {
+  struct arena *arena;
+  int n, room;
+  const char **path;
+};
+
+static void add_path(struct paths *p, const char *path) {
+  if (p->n == p->room) {
+    p->room = p->room ? 2 * p->room : 16;
+    const char **grown = ARENA_NEW(p->arena, const char *, p->room);
+    if (p->n > 0) {
+      memcpy(grown, p->path, sizeof *grown * (size_t)p->n);
+    }
+    p->path = grown;
+  }
+  p->path[p->n++] = path;
+}
+
+int motion_split(const char ***path, struct arena *a, const char *text) {
+  struct paths p = {.arena = a};
+  for (char *at = arena_strdup(a, text); at != NULL;) {
+    char *one = at + strspn(at, " \t");
+    at = strchr(one, ',');
+    if (at != NULL) {
+      *at++ = '\0';
+    }
+    size_t n = strlen(one);
+    while (n > 0 && (one[n - 1] == ' ' || one[n - 1] == '\t')) {
+      one[--n] = '\0';
+    }
+    add_path(&p, one);
+  }
+  *path = p.path;
+  return p.n;
+}
+
+// the clips of a folder, by name; those in folders below are not looked for
+static int add_folder(struct paths *p, const char *folder, struct err *e) {
+  int first = p->n;
+  DIR *d = opendir(folder);
+  if (d == NULL) {
+    return err_set(e, EXIT_USAGE, "cannot read the folder '%s': %s", folder, strerror(errno));
+  }
+  for (struct dirent *f; (f = readdir(d)) != NULL;) {
+    if (f->d_name[0] != '.' && (ends_with(f->d_name, ".csv") || ends_with(f->d_name, ".csv.gz"))) {
+      size_t n = strlen(folder) + strlen(f->d_name) + 2;
+      char *path = arena_alloc(p->arena, n);
+      snprintf(path, n, "%s/%s", folder, f->d_name);
+      add_path(p, path);
+    }
+  }
+  closedir(d);
+  if (p->n == first) {
+    return err_set(e, EXIT_USAGE, "no clips in the folder '%s' (.csv or .csv.gz)", folder);
+  }
+  qsort(p->path + first, (size_t)(p->n - first), sizeof *p->path, compare_names);
+  return 0;
+}
+
+// every clip that text names, folders by what is in them; folder: text is one
+static int list_clips(struct paths *p, bool *folder, const char *text, struct err *e) {
+  const char **part;
+  int n = motion_split(&part, p->arena, text);
+  for (int i = 0; i < n && e->code == 0; i++) {
+    const char *found = part[i][0] != '\0' ? file_find(p->arena, part[i]) : NULL;
+    if (part[i][0] == '\0') {
+      err_set(e, EXIT_USAGE, "motion: '%s' has nothing between two commas", text);
+    } else if (found != NULL && is_folder(found)) {
+      *folder = n == 1;
+      add_folder(p, found, e);
+    } else {
+      add_path(p, part[i]);
+    }
+  }
+  return e->code;
+}
+
+// results tell clips apart by their names
+static int check_names(const struct paths *p, const char *const *name, struct err *e) {
+  for (int i = 0; i < p->n; i++) {
+    for (int k = 0; k < i; k++) {
+      if (strcmp(name[i], name[k]) == 0) {
+        return err_set(e, EXIT_USAGE, "two clips have the name '%s': '%s' and '%s'", name[i],
+                       p->path[k], p->path[i]);
+      }
+    }
+  }
+  return 0;
+}
+
+// reads a clip and lets lint judge it; hex: of its file
+static int load_clip(struct clip *c, char hex[65], struct arena *a, const struct robot *r,
+                     const char *path, struct err *e) {
   const char *file;
-  if (motion_open(&c, &file, a, r, path, NULL, e) != 0) {
+  if (motion_open(c, &file, a, r, path, NULL, e) != 0) {
     return e->code;
   }
   struct lint lint;
-  lint_clip(&lint, r, &c);
+  lint_clip(&lint, r, c);
   if (lint_refuse(&lint, file, e) != 0) {
     return e->code;
   }
   for (int i = 0; i < lint.n; i++) {
     log_warn("%s: %s", file, lint.finding[i].text);
   }
-  if (motion_build(m, a, r, &c, clip_name(a, path), dt, e) != 0) {
+  return file_sha256(file, hex, e);
+}
+
+// what a motion of several clips goes by: the folder's name, or the clips'; and the digest of
+// theirs
+static void name_all(struct motion *m, struct arena *a, struct arena *scratch, const char *folder) {
+  size_t n = 1;
+  for (int i = 0; i < m->nclip; i++) {
+    n += strlen(m->clip[i].name) + 80;
+  }
+  char *names = arena_alloc(scratch, n), *text = arena_alloc(scratch, n), *at = names, *to = text;
+  for (int i = 0; i < m->nclip; i++) {
+    at += sprintf(at, "%s%s", i > 0 ? "," : "", m->clip[i].name);
+    to += sprintf(to, "%s %s\n", m->clip[i].sha256, m->clip[i].name);
+  }
+  m->name = folder != NULL ? clip_name(a, folder) : arena_strdup(a, names);
+  sha256_hex(text, (size_t)(to - text), m->sha256);
+}
+
+static int load_all(struct motion *m, struct arena *a, struct arena *scratch, const struct robot *r,
+                    const char *text, double dt, struct err *e) {
+  struct paths p = {.arena = scratch};
+  bool folder = false;
+  if (list_clips(&p, &folder, text, e) != 0) {
     return e->code;
   }
-  return file_sha256(file, m->sha256, e);
+  struct clip *clip = ARENA_NEW(scratch, struct clip, p.n);
+  const char **name = ARENA_NEW(scratch, const char *, p.n);
+  char(*hex)[65] = arena_alloc(scratch, sizeof *hex * (size_t)p.n);
+  for (int i = 0; i < p.n; i++) {
+    name[i] = clip_name(scratch, p.path[i]);
+  }
+  if (check_names(&p, name, e) != 0) {
+    return e->code;
+  }
+  for (int i = 0; i < p.n; i++) {
+    if (load_clip(&clip[i], hex[i], scratch, r, p.path[i], e) != 0) {
+      return e->code;
+    }
+  }
+  if (motion_build_clips(m, a, r, clip, name, p.n, dt, e) != 0) {
+    return e->code;
+  }
+  for (int i = 0; i < p.n; i++) {
+    memcpy(m->clip[i].sha256, hex[i], sizeof hex[i]);
+  }
+  if (p.n == 1) {
+    memcpy(m->sha256, hex[0], sizeof hex[0]);
+  } else {
+    size_t length = strlen(text); // a folder's name without the slash behind it
+    while (length > 1 && text[length - 1] == '/') {
+      length--;
+    }
+    char *trimmed = arena_alloc(scratch, length + 1);
+    memcpy(trimmed, text, length);
+    name_all(m, a, scratch, folder ? trimmed : NULL);
+  }
+  return 0;
+}
+
+int motion_load(struct motion *m, struct arena *a, const struct robot *r, const char *path,
+                double dt, struct err *e) {
+  // files as text are many times their frames: they go when those are made
+  struct arena scratch;
+  arena_init(&scratch);
+  load_all(m, a, &scratch, r, path, dt, e);
+  arena_release(&scratch);
+  return e->code;
 }

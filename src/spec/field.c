@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TEXT_MAX = 1024 }; // characters of a text
+
 // enum members are reached through int pointers
 _Static_assert(sizeof(enum spec_task) == sizeof(int), "an enum of the spec has the size of an int");
 
@@ -14,6 +16,7 @@ const struct field spec_fields[] = {
 #define REAL(m, p, d, l, h, u, t) {.kind = FIELD_REAL, .path = p, .offset = offsetof(struct spec, m), .lo = l, .hi = h, .unit = u, .help = t},
 #define BOOL(m, p, d, t)          {.kind = FIELD_BOOL, .path = p, .offset = offsetof(struct spec, m), .unit = "", .help = t},
 #define TEXT(m, p, d, t)          {.kind = FIELD_TEXT, .path = p, .offset = offsetof(struct spec, m), .unit = "", .help = t},
+#define TEXTS(m, p, d, t)         {.kind = FIELD_TEXTS, .path = p, .offset = offsetof(struct spec, m), .unit = "", .help = t},
 #define ENUM(m, p, e, d, c, t)    {.kind = FIELD_ENUM, .path = p, .offset = offsetof(struct spec, m), .unit = "", .choices = c, .help = t},
 #define INTS(m, p, d, l, h, u, t) {.kind = FIELD_INTS, .path = p, .offset = offsetof(struct spec, m), .lo = l, .hi = h, .unit = u, .help = t},
 #include "spec/spec.def"
@@ -21,6 +24,7 @@ const struct field spec_fields[] = {
 #undef REAL
 #undef BOOL
 #undef TEXT
+#undef TEXTS
 #undef ENUM
 #undef INTS
 };
@@ -123,6 +127,9 @@ const char *field_expects(const struct field *f, char *buf, size_t size) {
   case FIELD_TEXT:
     append(buf, size, "text");
     break;
+  case FIELD_TEXTS:
+    append(buf, size, "text, or a list of texts");
+    break;
   case FIELD_ENUM: {
     char word[64];
     for (int i = 0; field_choice(f, i, word, sizeof word) != NULL; i++) {
@@ -180,7 +187,8 @@ const char *field_print(const struct field *f, const struct spec *s, char *buf, 
     append(buf, size, "%s", field_choice(f, field_enum_value(f, s), word, sizeof word));
     break;
   }
-  case FIELD_TEXT: {
+  case FIELD_TEXT:
+  case FIELD_TEXTS: {
     const char *text = *(const char *const *)member;
     if (is_plain(text)) {
       append(buf, size, "%s", text);
@@ -260,7 +268,8 @@ int field_set(const struct field *f, struct spec *s, struct arena *a, const stru
   void *member = (char *)s + f->offset;
   struct scalar_note note = {0};
   // an empty string is a text's way of saying "none"; for everything else no value is a mistake
-  if (scalar_is_empty(value) && !(f->kind == FIELD_TEXT && value->quoted)) {
+  bool is_text = f->kind == FIELD_TEXT || f->kind == FIELD_TEXTS;
+  if (scalar_is_empty(value) && !(is_text && value->quoted)) {
     return refuse(f, value, &note, e);
   }
   switch (f->kind) {
@@ -283,8 +292,9 @@ int field_set(const struct field *f, struct spec *s, struct arena *a, const stru
     }
     return 0;
   case FIELD_TEXT:
-    if (strlen(value->text) > 1024) {
-      snprintf(note.hint, sizeof note.hint, "longer than 1024 characters");
+  case FIELD_TEXTS:
+    if (strlen(value->text) > TEXT_MAX) {
+      snprintf(note.hint, sizeof note.hint, "longer than %d characters", TEXT_MAX);
       return refuse(f, value, &note, e);
     }
     *(const char **)member = arena_strdup(a, value->text);
@@ -304,12 +314,37 @@ int field_set(const struct field *f, struct spec *s, struct arena *a, const stru
   return 0;
 }
 
-int field_set_list(const struct field *f, struct spec *s, const struct scalar *items, int n,
-                   const char *place, struct err *e) {
+// Texts are kept as one, with commas between them.
+static int set_texts(const struct field *f, struct spec *s, struct arena *a,
+                     const struct scalar *items, int n, struct err *e) {
+  char text[TEXT_MAX + 1] = "", expects[256];
+  size_t used = 0;
+  for (int i = 0; i < n; i++) {
+    size_t more = strlen(items[i].text) + (i > 0);
+    const char *wrong = scalar_is_empty(&items[i])           ? "an empty one"
+                        : strchr(items[i].text, ',') != NULL ? "one with a comma"
+                        : used + more > TEXT_MAX             ? "more than 1024 characters"
+                                                             : NULL;
+    if (wrong != NULL) {
+      return err_set(e, EXIT_USAGE, "%s: expected %s, found %s", f->path,
+                     field_expects(f, expects, sizeof expects), wrong);
+    }
+    snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? "," : "", items[i].text);
+    used += more;
+  }
+  *(const char **)((char *)s + f->offset) = arena_strdup(a, text);
+  return 0;
+}
+
+int field_set_list(const struct field *f, struct spec *s, struct arena *a,
+                   const struct scalar *items, int n, const char *place, struct err *e) {
   struct spec_ints list = {.n = n};
   char expects[256];
   field_expects(f, expects, sizeof expects);
-  if (f->kind != FIELD_INTS) {
+  if (f->kind == FIELD_TEXTS && n > 0) {
+    return set_texts(f, s, a, items, n, e);
+  }
+  if (f->kind != FIELD_INTS && f->kind != FIELD_TEXTS) {
     return err_set(e, EXIT_USAGE, "%s: expected %s, found a list", f->path, expects);
   }
   if (n < 1 || n > (int)(sizeof list.v / sizeof list.v[0])) {

@@ -4,7 +4,15 @@
 #include "spec/spec.h"
 #include <stddef.h>
 
-enum field_kind { FIELD_INT, FIELD_REAL, FIELD_BOOL, FIELD_TEXT, FIELD_ENUM, FIELD_INTS };
+enum field_kind {
+  FIELD_INT,
+  FIELD_REAL,
+  FIELD_BOOL,
+  FIELD_TEXT,
+  FIELD_TEXTS,
+  FIELD_ENUM,
+  FIELD_INTS
+};
 
 struct field {
   enum field_kind kind;
@@ -31,8 +39,8 @@ const char *field_print(const struct field *f, const struct spec *s, char *buf, 
 // prefixes it. place is for warnings.
 int field_set(const struct field *f, struct spec *s, struct arena *a, const struct scalar *value,
               const char *place, struct err *e);
-int field_set_list(const struct field *f, struct spec *s, const struct scalar *items, int n,
-                   const char *place, struct err *e);
+int field_set_list(const struct field *f, struct spec *s, struct arena *a,
+                   const struct scalar *items, int n, const char *place, struct err *e);
 
 // "unknown key 'x' (did you mean 'y'?)", or where a key of that name belongs, or what the group
 // has.

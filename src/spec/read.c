@@ -12,6 +12,7 @@
 #include <yaml.h>
 
 enum {
+  LIST_MAX = 64,            // items of a list
   FILE_BYTES_MAX = 1 << 20, // a spec is a page of text
   BASES_MAX = 8,            // base: files upon base: files
   FIELDS_MAX = 512,
@@ -123,7 +124,7 @@ static int read_value(struct reader *r, const struct field *f) {
             field_expects(f, expects, sizeof expects));
     return located(r, mark);
   }
-  struct scalar items[16];
+  struct scalar items[LIST_MAX];
   int n = 0;
   for (;;) {
     if (next(r) != 0) {
@@ -132,14 +133,14 @@ static int read_value(struct reader *r, const struct field *f) {
     if (r->event.type == YAML_SEQUENCE_END_EVENT) {
       break;
     }
-    if (r->event.type != YAML_SCALAR_EVENT || n == 16) {
+    if (r->event.type != YAML_SCALAR_EVENT || n == LIST_MAX) {
       err_set(r->err, EXIT_USAGE, "%s: expected %s, found %s", f->path,
-              field_expects(f, expects, sizeof expects), n == 16 ? "more" : "a nested one");
+              field_expects(f, expects, sizeof expects), n == LIST_MAX ? "more" : "a nested one");
       return located(r, r->event.start_mark);
     }
     items[n++] = event_scalar(r);
   }
-  field_set_list(f, r->spec, items, n, place(r, mark, at), r->err);
+  field_set_list(f, r->spec, r->arena, items, n, place(r, mark, at), r->err);
   return located(r, mark);
 }
 

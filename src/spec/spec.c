@@ -23,6 +23,7 @@ void spec_default(struct spec *s) {
 #define REAL(m, p, d, ...)    s->m = d;
 #define BOOL(m, p, d, ...)    s->m = d;
 #define TEXT(m, p, d, ...)    s->m = d;
+#define TEXTS(m, p, d, ...)   s->m = d;
 #define ENUM(m, p, t, d, ...) s->m = d;
 #define INTS(m, p, d, ...)    s->m = parse_default_list(d);
 #include "spec/spec.def"
@@ -30,6 +31,7 @@ void spec_default(struct spec *s) {
 #undef REAL
 #undef BOOL
 #undef TEXT
+#undef TEXTS
 #undef ENUM
 #undef INTS
 }

@@ -23,6 +23,7 @@ struct spec {
 #define REAL(m, ...)          double m;
 #define BOOL(m, ...)          bool m;
 #define TEXT(m, ...)          const char *m;
+#define TEXTS(m, ...)         const char *m;
 #define ENUM(m, path, t, ...) enum t m;
 #define INTS(m, ...)          struct spec_ints m;
 #include "spec/spec.def"
@@ -30,6 +31,7 @@ struct spec {
 #undef REAL
 #undef BOOL
 #undef TEXT
+#undef TEXTS
 #undef ENUM
 #undef INTS
   const char *path; // file it came from, "" for defaults alone

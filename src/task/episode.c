@@ -61,5 +61,5 @@ bool episode_step(struct episode *ep, const struct track *t, const struct feet *
   add_to_mean(&ep->e_track_local_cm, 1e2 * local, ep->nsteps);
   measure_feet(ep, t->robot, f, qpos);
   ep->fell = qpos[2] < t->spec->terminate_height;
-  return !ep->fell && frame < t->motion->nframe - 1;
+  return !ep->fell && frame < motion_last(t->motion, ep->start);
 }

@@ -10,7 +10,7 @@
 #include "task/track.h"
 
 struct episode {
-  int seed, start; // start: frame it began at
+  int seed, start; // start: frame it began at, which says the clip, too
   bool fell;       // or came apart: a number is not finite, a speed absurd
   double time_s;   // simulated time, to the fall or to the end of the clip
   double e_track_cm, e_track_local_cm;

@@ -8,13 +8,13 @@ extern const struct sim_kernels LANE_NAME(sim_kernels);
 extern const struct track_kernels LANE_NAME(track_kernels);
 
 // out (count, W): numbers first .. first+count of each lane's own reference frame, or of the
-// ahead-th after it. Past the end the last frame stands.
+// ahead-th after it. Past the end of the
+// frame's clip the last frame stands.
 LANE_STAGE void gather(double *out, const struct track *t, const int *frame, int ahead, int first,
                        int count) {
   const double *row[W];
-  int last = t->motion->nframe - 1;
   for (int l = 0; l < W; l++) {
-    int f = frame[l] + ahead;
+    int f = frame[l] + ahead, last = motion_last(t->motion, frame[l]);
     row[l] = t->feat + (size_t)(f < last ? f : last) * t->nfeat + first;
   }
   for (int i = 0; i < count; i++) {

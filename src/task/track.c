@@ -123,9 +123,12 @@ int track_new(struct track *t, struct arena *a, const struct sim_model *m, const
     return e->code;
   }
   // a reset leaves at least one step before the end
-  if (mo->nframe < 4) {
-    return err_set(e, EXIT_USAGE, "motion %s: %d frames of %g s are too short to track; at least 4",
-                   mo->name, mo->nframe, mo->dt);
+  for (int i = 0; i < mo->nclip; i++) {
+    if (mo->clip[i].nframe < 4) {
+      return err_set(e, EXIT_USAGE,
+                     "motion %s: %d frames of %g s are too short to track; at least 4",
+                     mo->clip[i].name, mo->clip[i].nframe, mo->dt);
+    }
   }
   struct track_private *p = t->priv = ARENA_NEW(a, struct track_private, 1);
   p->qadr = ARENA_NEW(a, int, r->nu);
@@ -190,7 +193,7 @@ enum track_end track_end(const struct track *t, const double *qpos1, const doubl
       qpos1[2] < s->terminate_height) {
     return TRACK_FAILED;
   }
-  return frame >= mo->nframe - 1 ? TRACK_TRUNCATED : TRACK_RUNS;
+  return frame >= motion_last(mo, frame) ? TRACK_TRUNCATED : TRACK_RUNS;
 }
 
 // The reset noise of the paper (bundled contact gradients, domain randomisation): half-widths of
@@ -219,6 +222,18 @@ void track_reset_noise(const struct track *t, double *qpos1, double *move, doubl
   robot_integrate(r, qpos1, move);
 }
 
+// One of all frames that leave a step before their clip's end, so that a clip comes up by how long
+// it is. u: uniform in (0, 1).
+static int draw_start(const struct motion *mo, int *clip, double u) {
+  int nth = (int)(u * (mo->nframe - 2 * mo->nclip));
+  *clip = 0;
+  while (*clip + 1 < mo->nclip && nth >= mo->clip[*clip].nframe - 2) {
+    nth -= mo->clip[*clip].nframe - 2;
+    ++*clip;
+  }
+  return mo->clip[*clip].first + nth;
+}
+
 void track_reset(const struct track *t, double *qpos1, double *qvel1, int *frame, uint32_t env,
                  uint32_t episode) {
   const struct motion *mo = t->motion;
@@ -226,9 +241,9 @@ void track_reset(const struct track *t, double *qpos1, double *qvel1, int *frame
   struct rng g = rng_stream((uint64_t)t->spec->seed, RNG_RESET, env, episode, 0);
 
   // both drawn always, so that the noise does not depend on which one counts
-  int uniform = (int)(rng_uniform(&g) * (mo->nframe - 2));
+  int clip, uniform = draw_start(mo, &clip, rng_uniform(&g));
   bool at_start = rng_uniform(&g) < t->spec->reset_first;
-  *frame = at_start ? 0 : uniform;
+  *frame = at_start ? mo->clip[clip].first : uniform;
   memcpy(qpos1, mo->qpos + (size_t)*frame * mo->nq, mo->nq * sizeof *qpos1);
   const double *ref_vel = mo->qvel + (size_t)*frame * mo->nv;
 

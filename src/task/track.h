@@ -7,7 +7,8 @@
 // simulator: a plant in MuJoCo fills lanes with its qpos, qvel and calls obs_fwd.
 //
 // A frame index belongs to each lane; the features of a reference frame are computed once per
-// motion and gathered per lane.
+// motion and gathered per lane. A motion of several clips has them one after the other: a frame
+// says which clip a lane is in, and nothing looks past that clip's end.
 #pragma once
 #include "base/rng.h"
 #include "motion/motion.h"
@@ -93,13 +94,14 @@ const struct track_kernels *track_kernels(const char *isa); // NULL if this bina
 void track_ctrl(const struct track *t, double *ctrl, const double *action, const int *frame,
                 int width);
 // Why an episode ends, asked of the state of one instance (unstrided) reached at frame: not finite
-// or faster than 200; root too far from the reference or too low (terminate.*); the clip's last
+// or faster than 200; root too far from the reference or too low (terminate.*); its clip's last
 // frame. TRUNCATED bootstraps with the value of the state before reset.
 enum track_end { TRACK_RUNS, TRACK_FAILED, TRACK_TRUNCATED, TRACK_NONFINITE };
 enum track_end track_end(const struct track *t, const double *qpos1, const double *qvel1,
                          int frame);
-// Reference state initialisation: draws a frame (frame 0 with reset.first_probability) and the
-// state, with reset noise. One instance, unstrided.
+// Reference state initialisation: draws a frame (of all clips, so that each comes up by its
+// duration; its clip's first frame with reset.first_probability) and the state, with reset noise.
+// One instance, unstrided.
 void track_reset(const struct track *t, double *qpos1, double *qvel1, int *frame, uint32_t env,
                  uint32_t episode);
 // The paper's reset noise, times scale, on a state's root and joints; it pushes no joint past a
