@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cmd/cell.h"
 #include "cmd/cmd.h"
+#include "cmd/experiment.h"
 #include "cmd/summary.h"
 #include "out/json.h"
 #include "out/rundir.h"
@@ -567,6 +568,13 @@ int cmd_ablate(int argc, char **argv) {
     return err_report(&e);
   }
   log_quiet(o.quiet);
+  if (o.sweep.axis.n == 0) { // the table of a small experiment?
+    struct run_options small = {.set = o.sweep.set, .out = o.sweep.out, .overwrite = o.overwrite};
+    bool handled;
+    if (experiment_table(&handled, line.args[0], &small, o.threads, argc, argv, &e) || handled) {
+      return err_report(&e);
+    }
+  }
   struct arena a;
   arena_init(&a);
   struct ablate x = {.arena = &a, .o = &o};

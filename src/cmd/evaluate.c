@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/episodes.h"
+#include "cmd/experiment.h"
 #include "cmd/options.h"
 #include "learn/evaluate.h"
 #include "learn/gemm.h"
@@ -36,6 +37,10 @@ static int evaluate(const char *name, struct evaluate_options *o, struct arena *
   const char *dir = find_run(name, o, a, e);
   if (!dir) {
     return e->code;
+  }
+  struct spec fit;
+  if (spec_read(&fit, a, rundir_file(a, dir, "spec.yaml"), e) || fit.task != TASK_TRACK) {
+    return e->code ? e->code : experiment_evaluate(&fit, dir, &o->run, e);
   }
   // one checkpoint file may be named; else the folder's best policy counts
   size_t n = strlen(name);

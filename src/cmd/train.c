@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
+#include "cmd/experiment.h"
 #include "cmd/options.h"
 #include "learn/evaluate.h"
 #include "learn/gemm.h"
@@ -330,7 +331,12 @@ static int train_all(const char *name, struct train_options *o, struct err *e) {
     struct spec spec;
     if (run_options_spec(&spec, &arena, name, &o->run, e) == 0) {
       spec.seed = seeds.given ? seed : spec.seed;
-      train_run(&spec, choose_folder(&arena, name, &spec, o), o, &arena, e);
+      const char *dir = choose_folder(&arena, name, &spec, o);
+      if (spec.task != TASK_TRACK) {
+        experiment_train(&spec, dir, &o->run, o->argc, o->argv, e);
+      } else {
+        train_run(&spec, dir, o, &arena, e);
+      }
     }
     arena_release(&arena);
   }

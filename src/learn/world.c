@@ -30,6 +30,10 @@ int world_open(struct world *w, struct arena *a, const struct spec *s, struct er
 int world_open_beside(struct world *w, struct arena *a, const struct spec *s,
                       const struct world *like, struct err *e) {
   *w = (struct world){.spec = s};
+  if (s->task != TASK_TRACK) {
+    return err_set(e, EXIT_USAGE,
+                   "task: expected track, found a small experiment: it has no policy");
+  }
   w->threads = s->threads > 0 ? s->threads : omp_get_max_threads();
   w->sim = sim_kernels(e);
   if (e->code) {

@@ -137,7 +137,8 @@ void ode_adjoint(double *y_bar, double *u_bar, struct ode_work *w, const struct 
 
 // Continuous adjoint: state and cotangent integrated backwards from the end, with the same options
 // (the published "backsolve"; the error norm leaves u_bar out). y is the end, and the start on
-// return. No saltation terms. Only systems with na = 0.
+// return. No saltation terms. Only systems with na = 0. What contact dissipates going forward grows
+// going back, so long spans are solved in pieces, each from a state that the forward pass kept.
 enum ode_status ode_backsolve(double *y, double *y_bar, double *u_bar, struct arena *a,
                               const struct ode_system *s, const struct ode_options *o, double t0,
                               double t1, const double *u, int *nstep);

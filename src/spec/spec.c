@@ -108,6 +108,16 @@ int spec_check(const struct spec *s, struct err *e) {
   if (s->algorithm == ALGORITHM_PPO && check_ppo(s, e) != 0) {
     return e->code;
   }
+  if (s->task == TASK_TRACK && s->integrator > INTEGRATOR_EULER) {
+    return err_set(e, EXIT_USAGE,
+                   "integrator: expected moreau or euler with task track; the others integrate the "
+                   "small experiments");
+  }
+  if (s->task != TASK_TRACK && s->integrator == INTEGRATOR_MOREAU) {
+    return err_set(e, EXIT_USAGE,
+                   "integrator: moreau belongs to the smoothed contact; set euler or one of those "
+                   "after it for the small experiments");
+  }
   // a control step is a whole number of substeps; a ratio that is one but for rounding counts
   double substeps = s->control_dt / s->sim_dt;
   if (substeps < 0.5 || fabs(substeps - round(substeps)) > 1e-9 * substeps) {

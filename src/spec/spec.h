@@ -5,9 +5,24 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum spec_task { TASK_TRACK };
+enum spec_task { TASK_TRACK, TASK_BOUNCE, TASK_TOSS, TASK_TIME_TOSS, TASK_BILLIARD };
 enum spec_algorithm { ALGORITHM_SHAC, ALGORITHM_PPO };
-enum spec_integrator { INTEGRATOR_MOREAU, INTEGRATOR_EULER };
+enum spec_integrator {
+  INTEGRATOR_MOREAU,
+  INTEGRATOR_EULER,
+  INTEGRATOR_RK4, // MuJoCo's
+  INTEGRATOR_EXPLICIT,
+  INTEGRATOR_HEUN,
+  INTEGRATOR_MIDPOINT,
+  INTEGRATOR_RALSTON,
+  INTEGRATOR_BOSH3,
+  INTEGRATOR_DOPRI5,
+  INTEGRATOR_TSIT5,
+  INTEGRATOR_DOPRI8,
+};
+enum spec_ode_gradient { ODE_GRADIENT_STEPS, ODE_GRADIENT_EVENTS };
+enum spec_cfd_law { CFD_LAW_OFF, CFD_LAW_RELU, CFD_LAW_SOFTPLUS };
+enum spec_billiard_push { BILLIARD_RAMP, BILLIARD_HOLD };
 enum spec_contact_model { CONTACT_SMOOTHED, CONTACT_MUJOCO };
 enum spec_contact_step { CONTACT_STEP_SPLIT, CONTACT_STEP_PUBLISHED };
 enum spec_observation { OBSERVATION_COMPACT, OBSERVATION_PAPER };

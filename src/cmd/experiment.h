@@ -1,0 +1,21 @@
+// The small experiments (spec.task other than track): tables for `dsim ablate`, fits for `dsim
+// train` and `dsim evaluate`. Those commands hand a spec over when its task is one of these.
+#pragma once
+#include "cmd/options.h"
+
+// `dsim ablate NAME`: sets *handled if NAME is the spec of a small experiment, and then runs it:
+// table.csv in --out or results/EXPERIMENT/. threads: 0 for the spec's.
+int experiment_table(bool *handled, const char *name, const struct run_options *run, int threads,
+                     int argc, char *const *argv, struct err *e);
+
+// `dsim train SPEC` and `dsim evaluate RUN` of a spec whose task is a fit. dir: of the run.
+int experiment_train(const struct spec *s, const char *dir, const struct run_options *run, int argc,
+                     char *const *argv, struct err *e);
+int experiment_evaluate(const struct spec *s, const char *dir, const struct run_options *run,
+                        struct err *e);
+
+// One table's rows into an open file (cmd/tables.c).
+int table_bounce(const struct spec *s, const char *path, struct err *e);
+int table_toss(const struct spec *s, const char *path, struct err *e);
+int table_time_toss(const struct spec *s, const char *path, struct err *e);
+int table_billiard(const struct spec *s, const char *path, struct err *e);
