@@ -283,6 +283,11 @@ static void malformed_files(void **state) {
       {"base: run\nsteps: [train, train]\n", "bad.yaml:2:16: steps: 'train' comes first, and once"},
       {"base: run\nmetrics: [fals]\n",
        "bad.yaml:2:11: unknown metric 'fals' (did you mean 'falls'?)"},
+      {"base: run\nsteps: [train, transfer --out /tmp/x.csv]\n",
+       "bad.yaml:2:16: steps: expected '--out FILE', a name in the cell's folder"},
+      {"base: run\nsteps: [train --out x]\n", "bad.yaml:2:9: steps: expected '--out FILE'"},
+      {"base: run\nsteps: [train, transfer --out]\n",
+       "bad.yaml:2:16: steps: expected '--out FILE'"},
       {"base: run\nmetrics: [steps_to_x_cm]\n", "bad.yaml:2:11: unknown metric 'steps_to_x_cm'"},
       {"base: run\nsteps: [train]\nmetrics: [reward, falls]\n",
        "bad.yaml:3:19: metric 'falls' needs the step 'transfer'"},
@@ -354,10 +359,21 @@ static void metrics_of_a_run(void **state) {
              i % 5 == 4 ? evals[i / 5] : ",");
   }
   write_text("made/progress.csv", text);
+  write_text("made/noisy.csv", "fell,time_s,e_track_cm\n1,2,11\n1,4,21\n1,3,61\n");
+  write_text("made/timing.csv", "iteration,wall_s,iteration_s,sim_s,forward_s,backward_s,actor_s,"
+                                "critic_s,discriminator_s\n"
+                                "0,1,10,2,3,4,0.5,1,0.25\n1,2,10,4,4,5,0.5,0.5,0.25\n");
   static const struct {
     const char *metric;
     double value;
   } rows[] = {{"falls", 2},
+              {"falls@noisy", 3},
+              {"e_track_cm@noisy", 31},
+              {"split_sim", 0.3},
+              {"split_actor", (7 + 9 - 6 + 1) / 20.0},
+              {"split_critic", 0.075},
+              {"split_discriminator", 0.025},
+              {"split_rest", 1 - 0.3 - 0.55 - 0.075 - 0.025},
               {"fall_share", 2.0 / 3},
               {"time_s", 3},
               {"e_track_cm", 30},
@@ -383,6 +399,44 @@ static void metrics_of_a_run(void **state) {
   assert_true(isnan(never));
   assert_int_equal(summary_value(&never, &arena, "torque_saturation", "made", &e), EXIT_USAGE);
   assert_says(e.text, "torque_saturation");
+}
+
+// Runs that must repeat byte for byte have no clock in progress.csv, but beside it.
+static void wall_clock_from_timing(void **state) {
+  (void)state;
+  struct err e = {0};
+  double x;
+  assert_int_equal(dir_make("clock", &e), 0);
+  write_text("clock/progress.csv", "iteration,env_steps,wall_s,eval_survival,eval_e_track_cm\n"
+                                   "0,10,0,1,20\n1,20,0,1,8\n2,30,0,1,5\n");
+  write_text("clock/timing.csv", "iteration,wall_s\n0,3\n1,6\n2,9.5\n");
+  assert_int_equal(summary_value(&x, &arena, "wall_s", "clock", &e), 0);
+  assert_true(x == 9.5);
+  assert_int_equal(summary_value(&x, &arena, "wall_s_to_8_cm", "clock", &e), 0);
+  assert_true(x == 6);
+}
+
+static void metrics_of_other_files(void **state) {
+  (void)state;
+  const char *const steps[] = {"train", "transfer", "transfer --perturb noise=1 --out noisy.csv"};
+  static const struct {
+    const char *metric, *says;
+  } rows[] = {{"falls@noisy", NULL},
+              {"e_track_cm@noisy", NULL},
+              {"split_sim", NULL},
+              {"falls@nois", "--out nois.csv"},
+              {"eval_falls@noisy", "needs a step 'evaluate ... --out noisy.csv'"},
+              {"reward@noisy", "only those of transfer and evaluate"},
+              {"fals@noisy", "did you mean 'falls'"},
+              {"split_smi", "did you mean 'split_sim'"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct err e = {0};
+    int code = summary_check_metric(rows[i].metric, steps, 3, &e);
+    assert_int_equal(code, rows[i].says != NULL ? EXIT_USAGE : 0);
+    if (rows[i].says != NULL) {
+      assert_says(e.text, rows[i].says);
+    }
+  }
 }
 
 // Two seeds whose curves are known, and a third that is not finished.
@@ -455,6 +509,12 @@ static void dry_run_touches_nothing(void **state) {
   assert_says(o.out, " --seed 0 --out dry/kappa50/seed0 --threads 2\n"
                      "dsim transfer dry/kappa50/seed0 --episodes 2\n"
                      "dsim evaluate dry/kappa50/seed0 --episodes 1 --threads 2\n");
+  // one more transfer, into a file of the cell's own folder
+  write_text("noisy.yaml", "base: smoke\nseeds: [0, 0]\n"
+                           "steps: [train, transfer --perturb noise=1 --out noisy.csv]\n"
+                           "metrics: [falls@noisy]\n");
+  assert_says(run("ablate noisy.yaml --dry-run --out dry").out,
+              "dsim transfer dry/main/seed0 --perturb noise=1 --out dry/main/seed0/noisy.csv\n");
   // shards share the cells out: every one once
   int cells = 0;
   for (int i = 1; i <= 3; i++) {
@@ -664,6 +724,22 @@ static void shipped_sweeps(void **state) {
   assert_int_equal(sweep_read(&s, &arena, "stiffness", &(struct sweep_options){0}, &e), 0);
   assert_string_equal(s.variant[0].name, "kappa50_run");
   assert_string_equal(s.variant[11].name, "kappa300_dance");
+
+  // the PPO that SHAC is compared with is the one of ppo.yaml, on the sweep's own motion
+  struct spec ppo;
+  assert_int_equal(sweep_read(&s, &arena, "methods", &(struct sweep_options){0}, &e), 0);
+  assert_int_equal(spec_read(&ppo, &arena, "ppo", &e), 0);
+  char differs[2048];
+  for (int i = 0; i < s.nvariant; i++) {
+    bool same = strcmp(s.variant[i].name, "ppo") == 0;
+    spec_diff(&ppo, &s.cell[i].spec, differs, sizeof differs);
+    assert_true((strstr(differs, "learn.envs") == NULL) == same);
+    assert_true((strstr(differs, "learn.actor") == NULL) == same);
+    assert_true((strstr(differs, "learn.critic") == NULL) == same);
+    assert_true((strstr(differs, "learn.gamma") == NULL && strstr(differs, "adam") == NULL) ==
+                same);
+    assert_true(strstr(differs, "observation") == NULL && strstr(differs, "reward") == NULL);
+  }
 }
 
 int main(void) {
@@ -674,6 +750,8 @@ int main(void) {
       cmocka_unit_test(malformed_files),
       cmocka_unit_test(malformed_command_lines),
       cmocka_unit_test(metrics_of_a_run),
+      cmocka_unit_test(wall_clock_from_timing),
+      cmocka_unit_test(metrics_of_other_files),
       cmocka_unit_test(curves_are_means_over_seeds),
       cmocka_unit_test(dry_run_touches_nothing),
       cmocka_unit_test(end_to_end),

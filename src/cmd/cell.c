@@ -157,7 +157,8 @@ int cell_command(const char *words[CELL_MAX_WORDS], struct arena *a, const struc
       return err_set(e, EXIT_USAGE, "%s: step '%.60s...' has too many words", s->path,
                      s->step[step]);
     }
-    add(&w, word);
+    bool out = strcmp(w.v[w.n - 1], "--out") == 0;
+    add(&w, out ? rundir_file(a, c->dir, word) : word);
   }
   for (int i = 0; i < 3 && threads > 0; i++) {
     if (strcmp(command, take_threads[i]) == 0) {

@@ -52,6 +52,20 @@ static const struct metric {
 };
 enum { NMETRIC = sizeof metrics / sizeof metrics[0] };
 
+// Where the time of training goes: sums over timing.csv, as shares of its iteration_s. Networks in
+// rollouts are what forward and backward passes spend outside the simulator.
+static const struct split {
+  const char *name, *plus[3], *minus;
+  const char *help;
+} splits[] = {
+    {"split_sim", {"sim_s"}, NULL, "simulator and task"},
+    {"split_actor", {"forward_s", "backward_s", "actor_s"}, "sim_s", "policy, rewards and values"},
+    {"split_critic", {"critic_s"}, NULL, "critic"},
+    {"split_discriminator", {"discriminator_s"}, NULL, "discriminator"},
+    {"split_rest", {NULL}, NULL, "all the others' remainder"},
+};
+enum { NSPLIT = sizeof splits / sizeof splits[0] };
+
 // Foot penetration in training minus in MuJoCo (arXiv 2609.30951's delta d): made of two others.
 static const char delta_name[] = "delta_d_mm";
 
@@ -62,6 +76,21 @@ static const struct metric *find_metric(const char *name) {
     }
   }
   return NULL;
+}
+
+static int find_split(const char *name) {
+  int i = 0;
+  while (i < NSPLIT && strcmp(splits[i].name, name) != 0) {
+    i++;
+  }
+  return i < NSPLIT ? i : -1;
+}
+
+// "falls@noisy": the metric, and the file that a step's --out names instead of the usual one.
+static const char *split_file(char name[64], const char *metric) {
+  const char *at = strchr(metric, '@');
+  snprintf(name, 64, "%.*s", at != NULL ? (int)(at - metric) : 63, metric);
+  return at != NULL ? at + 1 : NULL;
 }
 
 // "steps_to_10_cm", "wall_s_to_2.5_cm": the column and the error asked for
@@ -94,23 +123,57 @@ static bool has_step(const char *const *step, int nstep, const char *word) {
   return false;
 }
 
-int summary_check_metric(const char *metric, const char *const *step, int nstep, struct err *e) {
+// A step that is this command and, unless file is NULL, has "--out FILE.csv".
+static bool writes_file(const char *step, const char *word, const char *file) {
+  char out[160];
+  snprintf(out, sizeof out, "--out %.100s.csv", file);
+  size_t n = strlen(out);
+  const char *at = strstr(step, out);
+  return has_step(&step, 1, word) && at != NULL && (at[n] == '\0' || at[n] == ' ');
+}
+
+static int check_known(const char *name, struct err *e) {
   const char *column;
   double cm;
-  const struct metric *m = find_metric(metric);
-  const char *need = m != NULL ? m->step : "train";
-  bool delta = strcmp(metric, delta_name) == 0;
-  if (m == NULL && !delta && !is_threshold(metric, &column, &cm)) {
-    const char *names[NMETRIC + 3] = {delta_name, "steps_to_10_cm", "wall_s_to_10_cm"};
-    for (int i = 0; i < NMETRIC; i++) {
-      names[3 + i] = metrics[i].name;
-    }
-    const char *nearest = err_nearest(metric, names, NMETRIC + 3);
-    return err_set(e, EXIT_USAGE, "unknown metric '%.64s'%s%s%s", metric,
-                   nearest != NULL ? " (did you mean '" : " (see dsim ablate --metrics",
-                   nearest != NULL ? nearest : "", nearest != NULL ? "'?)" : ")");
+  if (find_metric(name) != NULL || find_split(name) >= 0 || strcmp(name, delta_name) == 0 ||
+      is_threshold(name, &column, &cm)) {
+    return 0;
   }
-  if (delta) {
+  const char *names[NMETRIC + NSPLIT + 3] = {delta_name, "steps_to_10_cm", "wall_s_to_10_cm"};
+  for (int i = 0; i < NMETRIC; i++) {
+    names[3 + i] = metrics[i].name;
+  }
+  for (int i = 0; i < NSPLIT; i++) {
+    names[3 + NMETRIC + i] = splits[i].name;
+  }
+  const char *nearest = err_nearest(name, names, NMETRIC + NSPLIT + 3);
+  return err_set(e, EXIT_USAGE, "unknown metric '%.64s'%s%s%s", name,
+                 nearest != NULL ? " (did you mean '" : " (see dsim ablate --metrics",
+                 nearest != NULL ? nearest : "", nearest != NULL ? "'?)" : ")");
+}
+
+int summary_check_metric(const char *metric, const char *const *step, int nstep, struct err *e) {
+  char name[64];
+  const char *file = split_file(name, metric);
+  if (check_known(name, e) != 0) {
+    return e->code;
+  }
+  const struct metric *m = find_metric(name);
+  const char *need = m != NULL ? m->step : "train";
+  if (file != NULL) {
+    if (m == NULL || strcmp(need, "train") == 0) {
+      return err_set(e, EXIT_USAGE, "metric '%s': only those of transfer and evaluate have a file",
+                     metric);
+    }
+    for (int i = 0; i < nstep; i++) {
+      if (writes_file(step[i], need, file)) {
+        return 0;
+      }
+    }
+    return err_set(e, EXIT_USAGE, "metric '%s' needs a step '%s ... --out %s.csv'", metric, need,
+                   file);
+  }
+  if (strcmp(name, delta_name) == 0) {
     need = has_step(step, nstep, "transfer") ? "evaluate" : "transfer";
   }
   if (!has_step(step, nstep, need)) {
@@ -124,12 +187,17 @@ void summary_help(FILE *out) {
   for (int i = 0; i < NMETRIC; i++) {
     fprintf(out, "  %-22s %s (%s)\n", metrics[i].name, metrics[i].help, metrics[i].file);
   }
+  for (int i = 0; i < NSPLIT; i++) {
+    fprintf(out, "  %-22s share of training's time: %s (timing.csv)\n", splits[i].name,
+            splits[i].help);
+  }
   fprintf(out,
           "  %-22s penetration_train_mm - penetration_mm\n"
           "  %-22s environment steps until an evaluation during training tracks all\n"
           "  %-22s   its episodes to the clip's end within 10 cm (any number)\n"
-          "  %-22s the same in seconds of training\n",
-          delta_name, "steps_to_10_cm", "", "wall_s_to_10_cm");
+          "  %-22s the same in seconds of training\n"
+          "  %-22s falls, of noisy.csv: for a step 'transfer ... --out noisy.csv'\n",
+          delta_name, "steps_to_10_cm", "", "wall_s_to_10_cm", "falls@noisy");
 }
 
 static double reduce(const double *x, int n, enum reduce how) {
@@ -146,18 +214,62 @@ static double reduce(const double *x, int n, enum reduce how) {
   return count == 0 ? NAN : how == REDUCE_LAST ? last : how == REDUCE_SUM ? sum : sum / count;
 }
 
-// First evaluation that came through everywhere with cm or less; NaN: there is none.
-static int time_to(double *x, struct arena *a, const char *path, const char *column, double cm,
-                   struct err *e) {
+// A column of a file of the run. Runs that must repeat byte for byte keep their clock out of
+// progress.csv (log.wall false): it is then in timing.csv, row for row.
+static int read_column(double **x, int *n, struct arena *a, const char *dir, const char *file,
+                       const char *column, struct err *e) {
   struct csv_table t;
-  double *at, *survival, *error;
-  *x = NAN;
-  if (csv_read(&t, a, path, e) != 0 || csv_reals(&at, a, &t, column, e) != 0 ||
-      csv_reals(&survival, a, &t, "eval_survival", e) != 0 ||
-      csv_reals(&error, a, &t, "eval_e_track_cm", e) != 0) {
+  if (csv_read(&t, a, rundir_file(a, dir, file), e) != 0 || csv_reals(x, a, &t, column, e) != 0) {
     return e->code;
   }
-  for (int i = 0; i < t.nrow && isnan(*x); i++) {
+  *n = t.nrow;
+  const char *timing = rundir_file(a, dir, "timing.csv");
+  if (strcmp(column, "wall_s") == 0 && *n > 0 && !((*x)[*n - 1] > 0) && file_exists(timing)) {
+    double *clock;
+    if (csv_read(&t, a, timing, e) != 0 || csv_reals(&clock, a, &t, column, e) != 0) {
+      return e->code;
+    }
+    *x = t.nrow >= *n ? clock : *x;
+  }
+  return 0;
+}
+
+static int share_of(double *x, struct arena *a, const struct split *s, const char *dir,
+                    struct err *e) {
+  double *v, sum = 0, all;
+  int n;
+  if (read_column(&v, &n, a, dir, "timing.csv", "iteration_s", e) != 0) {
+    return e->code;
+  }
+  all = reduce(v, n, REDUCE_SUM);
+  for (int i = 0; i < 3 && s->plus[i] != NULL; i++) {
+    if (read_column(&v, &n, a, dir, "timing.csv", s->plus[i], e) != 0) {
+      return e->code;
+    }
+    sum += reduce(v, n, REDUCE_SUM);
+  }
+  if (s->minus != NULL) {
+    if (read_column(&v, &n, a, dir, "timing.csv", s->minus, e) != 0) {
+      return e->code;
+    }
+    sum -= reduce(v, n, REDUCE_SUM);
+  }
+  *x = sum / all;
+  return 0;
+}
+
+// First evaluation that came through everywhere with cm or less; NaN: there is none.
+static int time_to(double *x, struct arena *a, const char *dir, const char *column, double cm,
+                   struct err *e) {
+  double *at, *survival, *error;
+  int n;
+  *x = NAN;
+  if (read_column(&at, &n, a, dir, "progress.csv", column, e) != 0 ||
+      read_column(&survival, &n, a, dir, "progress.csv", "eval_survival", e) != 0 ||
+      read_column(&error, &n, a, dir, "progress.csv", "eval_e_track_cm", e) != 0) {
+    return e->code;
+  }
+  for (int i = 0; i < n && isnan(*x); i++) {
     *x = survival[i] > 1 - 1e-6 && error[i] <= cm ? at[i] : NAN;
   }
   return 0;
@@ -168,6 +280,9 @@ int summary_decimals(const char *metric) {
     const char *end;
     int decimals;
   } ends[] = {{"steps", 0}, {"falls", 1}, {"wall_s", 0}, {"_mm", 2}, {"_s", 1}};
+  char name[64];
+  split_file(name, metric);
+  metric = name;
   if (strstr(metric, "_to_") != NULL) {
     return 0;
   }
@@ -183,25 +298,35 @@ int summary_decimals(const char *metric) {
 
 int summary_value(double *x, struct arena *a, const char *metric, const char *dir, struct err *e) {
   const char *column;
-  double cm;
+  double cm, *v;
+  char name[64], path[80];
+  int n;
   struct arena_mark mark = arena_mark(a);
-  const struct metric *m = find_metric(metric);
+  const char *file = split_file(name, metric);
+  const struct metric *m = find_metric(name);
+  int split = find_split(name);
   *x = NAN;
-  if (strcmp(metric, delta_name) == 0) {
+  if (strcmp(name, delta_name) == 0) {
     double train, mujoco;
     if (summary_value(&train, a, "penetration_train_mm", dir, e) == 0 &&
         summary_value(&mujoco, a, "penetration_mm", dir, e) == 0) {
       *x = train - mujoco;
     }
   } else if (m != NULL) {
-    struct csv_table t;
-    double *v;
-    if (csv_read(&t, a, rundir_file(a, dir, m->file), e) == 0 &&
-        csv_reals(&v, a, &t, m->column, e) == 0) {
-      *x = reduce(v, t.nrow, m->reduce);
+    snprintf(path, sizeof path, "%s%s", file != NULL ? file : m->file, file != NULL ? ".csv" : "");
+    if (read_column(&v, &n, a, dir, path, m->column, e) == 0) {
+      *x = reduce(v, n, m->reduce);
     }
-  } else if (is_threshold(metric, &column, &cm)) {
-    time_to(x, a, rundir_file(a, dir, "progress.csv"), column, cm, e);
+  } else if (split == NSPLIT - 1) {
+    *x = 1;
+    for (int i = 0; i < split && e->code == 0; i++) {
+      double part;
+      *x -= share_of(&part, a, &splits[i], dir, e) == 0 ? part : 0;
+    }
+  } else if (split >= 0) {
+    share_of(x, a, &splits[split], dir, e);
+  } else if (is_threshold(name, &column, &cm)) {
+    time_to(x, a, dir, column, cm, e);
   }
   arena_reset(a, mark);
   return e->code;
@@ -299,17 +424,10 @@ struct curve { // of one seed
 };
 
 static int read_curve(struct curve *c, struct arena *a, const char *dir, struct err *e) {
-  struct csv_table t;
-  if (csv_read(&t, a, rundir_file(a, dir, "progress.csv"), e) != 0) {
-    return e->code;
+  for (int i = 0; i < NCURVE && e->code == 0; i++) {
+    read_column(&c->column[i], &c->nrow, a, dir, "progress.csv", curve_columns[i], e);
   }
-  c->nrow = t.nrow;
-  for (int i = 0; i < NCURVE; i++) {
-    if (csv_reals(&c->column[i], a, &t, curve_columns[i], e) != 0) {
-      return e->code;
-    }
-  }
-  return 0;
+  return e->code;
 }
 
 // One row of a variant: rows first .. last - 1 of every seed. Empty stretches have no row.

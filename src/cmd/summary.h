@@ -8,7 +8,8 @@
 // Where the numbers come from: "falls" of transfer.csv, ... EXIT_USAGE without a place for a name
 // that is unknown, with the nearest one, or for one whose file no step of the sweep writes.
 // "steps_to_10_cm" and "wall_s_to_10_cm" take any number: environment steps (seconds of training)
-// until an evaluation tracks to the end of the clip with 10 cm or less.
+// until an evaluation tracks to the end of the clip with 10 cm or less. "falls@noisy" is falls of
+// noisy.csv, which a step "transfer ... --out noisy.csv" writes into the cell's folder.
 int summary_check_metric(const char *metric, const char *const *step, int nstep, struct err *e);
 void summary_help(FILE *out);             // every metric, one a line
 int summary_decimals(const char *metric); // that a table shows

@@ -264,6 +264,12 @@ static int read_steps(struct sweep_reader *r, const struct ytree *list) {
     if ((i == 0) != (k == 0)) {
       return fail(r, list->item[i], "steps: 'train' comes first, and once");
     }
+    const char *out = strstr(text, "--out");
+    if (out != NULL && (out[5] != ' ' || out[6 + strspn(out + 6, " ")] == '\0' ||
+                        strcspn(out, "/") < strlen(out) || k == 0)) {
+      return fail(r, list->item[i],
+                  "steps: expected '--out FILE', a name in the cell's folder, found '%.80s'", out);
+    }
     for (int j = 0; j < s->nstep; j++) {
       if (strcmp(s->step[j], text) == 0) {
         return fail(r, list->item[i], "steps: '%s' stands here twice", text);
