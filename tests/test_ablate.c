@@ -563,7 +563,16 @@ static void end_to_end(void **state) {
   assert_int_equal(csv_read(&t, &arena, "results/ablate/tiny/curves.csv", &e), 0);
   assert_int_equal(t.nrow, 4);
 
-  // a cell is an ordinary run
+  // a cell is an ordinary run, whose every checkpoint can be put into MuJoCo
+  assert_int_equal(run("transfer results/ablate/tiny/kappa50/seed1 --checkpoints all --quiet").code,
+                   0);
+  double *iteration, *falls;
+  assert_int_equal(
+      csv_read(&t, &arena, "results/ablate/tiny/kappa50/seed1/transfer_checkpoints.csv", &e), 0);
+  assert_int_equal(csv_reals(&iteration, &arena, &t, "iteration", &e), 0);
+  assert_int_equal(csv_reals(&falls, &arena, &t, "falls", &e), 0);
+  assert_string_equal(csv_cell(&t, 0, csv_find(&t, "checkpoint")), "ckpt_00000002.dsim");
+  assert_true(iteration[0] == 2 && falls[0] == 5);
   assert_int_equal(run("evaluate results/ablate/tiny/kappa50/seed1 --episodes 1").code, 0);
 }
 

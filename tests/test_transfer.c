@@ -2,7 +2,8 @@
 // enough, for it holds the default pose and falls.
 #include "base/file.h"
 #include "base/log.h"
-#include "cmd/episodes.h"
+#include "cmd/along.h"
+#include "learn/evaluate.h"
 #include "learn/gemm.h"
 #include "learn/state.h"
 #include "out/csv.h"
@@ -292,7 +293,8 @@ static void test_csv(void **state) {
   const double saturation[2] = {0.5, 0};
   struct motion_clip clip = {.name = "walk", .nframe = 100};
   struct motion motion = {.name = "walk", .nclip = 1, .clip = &clip, .nframe = 100, .dt = 0.02};
-  struct episodes es = {"mujoco 2.2.2", &motion, 2, ep, saturation};
+  const double depth[2] = {3.5, NAN};
+  struct episodes es = {"mujoco 2.2.2", &motion, 2, ep, saturation, depth};
   struct csv_table t;
   struct err e = {0};
   // twice: the file is replaced, not appended to
@@ -302,10 +304,15 @@ static void test_csv(void **state) {
   assert_int_equal(csv_read(&t, &arena, csv_path, &e), 0);
   assert_int_equal(t.nrow, 2);
   static const char *const want[][3] = {
-      {"seed", "0", "1"},           {"fell", "0", "1"},
-      {"time_s", "15", "0.02"},     {"e_track_cm", "3.25", ""},
-      {"e_track_local_cm", "", ""}, {"penetration_mm", "", ""},
-      {"start_s", "0", "1"},        {"torque_saturation", "0.5", "0"},
+      {"seed", "0", "1"},
+      {"fell", "0", "1"},
+      {"time_s", "15", "0.02"},
+      {"e_track_cm", "3.25", ""},
+      {"e_track_local_cm", "", ""},
+      {"penetration_mm", "", ""},
+      {"start_s", "0", "1"},
+      {"torque_saturation", "0.5", "0"},
+      {"penetration_train_mm", "3.5", ""},
       {"clip", "walk", "walk"},
   };
   for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
@@ -314,6 +321,58 @@ static void test_csv(void **state) {
     assert_string_equal(csv_cell(&t, 0, col), want[i][1]);
     assert_string_equal(csv_cell(&t, 1, col), want[i][2]);
   }
+}
+
+// Every checkpoint has one row; what was not measured is missing.
+static void test_checkpoint_rows(void **state) {
+  (void)state;
+  struct along_row row[2] = {
+      {"ckpt_00000100.dsim", 100, 204800, {.n = 5, .falls = 2, .time = 9.5, .track = 12}},
+      {"policy.dsim", 120, 245760, {.n = 5, .track = 3.25, .depth_train = NAN, .saturation = 0.5}}};
+  struct along along = {"mujoco 2.2.2", 2, row};
+  struct csv_table t;
+  struct err e = {0};
+  assert_int_equal(along_write(&along, csv_path, &e), 0);
+  assert_int_equal(csv_read(&t, &arena, csv_path, &e), 0);
+  static const char *const want[][3] = {
+      {"iteration", "100", "120"},
+      {"env_steps", "204800", "245760"},
+      {"episodes", "5", "5"},
+      {"falls", "2", "0"},
+      {"time_s", "9.5", "0"},
+      {"e_track_cm", "12", "3.25"},
+      {"penetration_train_mm", "0", ""},
+      {"torque_saturation", "0", "0.5"},
+      {"checkpoint", "ckpt_00000100.dsim", "policy.dsim"},
+  };
+  assert_int_equal(t.nrow, 2);
+  for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+    int col = csv_find(&t, want[i][0]);
+    assert_true(col >= 0);
+    assert_string_equal(csv_cell(&t, 0, col), want[i][1]);
+    assert_string_equal(csv_cell(&t, 1, col), want[i][2]);
+  }
+}
+
+// Episodes one by one are those of an evaluation, each with its own noise.
+static void test_episodes_in_training(void **state) {
+  (void)state;
+  struct transfer x;
+  struct evaluation all;
+  struct episode ep[3];
+  const double noise[3] = {0.2, 0, 0.2};
+  open_transfer(&x);
+  struct evaluator *ev = evaluator_new(&arena, &x.world);
+  evaluator_run(&all, &arena, ev, &x.policy, 1, 0, 2, 0.2);
+  for (int i = 0; i < 3; i++) {
+    episode_begin(&ep[i], i, 0);
+  }
+  evaluator_episodes(ev, &x.policy, ep, 3, noise);
+  assert_true(ep[0].e_track_cm == all.episode[0].e_track_cm);
+  assert_true(ep[2].penetration_mm == all.episode[2].penetration_mm);
+  assert_true(ep[1].e_track_cm != all.episode[1].e_track_cm); // no noise here
+  assert_true(ep[0].penetration_mm > 1);
+  transfer_close(&x);
 }
 
 int main(void) {
@@ -325,6 +384,8 @@ int main(void) {
       cmocka_unit_test(test_perturb_refusals),
       cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_csv),
+      cmocka_unit_test(test_checkpoint_rows),
+      cmocka_unit_test(test_episodes_in_training),
   };
   return cmocka_run_group_tests_name("transfer", tests, make_run, remove_run);
 }

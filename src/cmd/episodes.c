@@ -23,19 +23,12 @@ static double mean_of(const double *x, int n, double *std) {
   return mean;
 }
 
-struct summary { // of the episodes of one clip, or of all
-  int n, falls;
-  double time, track, track_std, local, local_std, depth, depth_std, saturation;
-};
-
-enum { ALL_CLIPS = -1 };
-
-static struct summary summarise(const struct episodes *es, int clip) {
-  struct summary s = {0};
+struct episodes_summary episodes_summarise(const struct episodes *es, int clip) {
+  struct episodes_summary s = {0};
   struct arena a;
   arena_init(&a);
   size_t n = (size_t)es->n;
-  double *x = ARENA_NEW(&a, double, 5 * n), unused;
+  double *x = ARENA_NEW(&a, double, 6 * n), unused;
   for (int i = 0; i < es->n; i++) {
     const struct episode *ep = &es->episode[i];
     if (clip != ALL_CLIPS && motion_clip_of(es->motion, ep->start) != clip) {
@@ -48,12 +41,14 @@ static struct summary summarise(const struct episodes *es, int clip) {
     to[2 * n] = ep->penetration_mm;
     to[3 * n] = ep->time_s;
     to[4 * n] = es->saturation ? es->saturation[i] : NAN;
+    to[5 * n] = es->penetration_train ? es->penetration_train[i] : NAN;
   }
   s.track = mean_of(x, s.n, &s.track_std);
   s.local = mean_of(x + n, s.n, &s.local_std);
   s.depth = mean_of(x + 2 * n, s.n, &s.depth_std);
   s.time = mean_of(x + 3 * n, s.n, &unused);
   s.saturation = mean_of(x + 4 * n, s.n, &unused);
+  s.depth_train = mean_of(x + 5 * n, s.n, &unused);
   arena_release(&a);
   return s;
 }
@@ -97,7 +92,7 @@ static int write_clips(const struct episodes *es, const char *path, struct err *
   }
   for (int i = 0; i <= es->motion->nclip && !e->code; i++) {
     bool all = i == es->motion->nclip;
-    struct summary s = summarise(es, all ? ALL_CLIPS : i);
+    struct episodes_summary s = episodes_summarise(es, all ? ALL_CLIPS : i);
     csv_text(&c, all ? "all" : es->motion->clip[i].name);
     csv_int(&c, s.n);
     csv_int(&c, s.falls);
@@ -115,8 +110,9 @@ static int write_clips(const struct episodes *es, const char *path, struct err *
 }
 
 int episodes_write(const struct episodes *es, const char *path, struct err *e) {
-  static const char header[] = "seed,fell,time_s,e_track_cm,e_track_local_cm,penetration_mm,"
-                               "simulator,start_s,steps,torque_saturation,clip";
+  static const char header[] =
+      "seed,fell,time_s,e_track_cm,e_track_local_cm,penetration_mm,"
+      "simulator,start_s,steps,torque_saturation,clip,penetration_train_mm";
   struct csv c;
   if (replace(&c, path, header, e) != 0) {
     return e->code;
@@ -134,6 +130,7 @@ int episodes_write(const struct episodes *es, const char *path, struct err *e) {
     csv_int(&c, ep->nsteps);
     real_or_missing(&c, es->saturation ? es->saturation[i] : NAN);
     csv_text(&c, clip_of(es, ep));
+    real_or_missing(&c, es->penetration_train ? es->penetration_train[i] : NAN);
     csv_end(&c, e);
   }
   csv_close(&c);
@@ -142,7 +139,7 @@ int episodes_write(const struct episodes *es, const char *path, struct err *e) {
 
 // means below the episodes: of one clip, or of all
 static void print_summary(struct table *t, const struct episodes *es, int clip) {
-  struct summary s = summarise(es, clip);
+  struct episodes_summary s = episodes_summarise(es, clip);
   char falls[32];
   snprintf(falls, sizeof falls, "%d/%d fell", s.falls, s.n);
   if (es->motion->nclip > 1) {
@@ -154,6 +151,9 @@ static void print_summary(struct table *t, const struct episodes *es, int clip) 
   table_mean_std(t, s.track, s.track_std);
   table_mean_std(t, s.local, s.local_std);
   table_mean_std(t, s.depth, s.depth_std);
+  if (es->penetration_train) {
+    table_real(t, s.depth_train);
+  }
   if (es->saturation) {
     table_real(t, 1e2 * s.saturation);
   }
@@ -172,6 +172,9 @@ void episodes_print(const struct episodes *es, struct arena *a) {
   table_column(&t, "E_track", "cm", 1);
   table_column(&t, "local", "cm", 1);
   table_column(&t, "penetration", "mm", 2);
+  if (es->penetration_train) {
+    table_column(&t, "in training", "mm", 2);
+  }
   if (es->saturation) {
     table_column(&t, "saturated", "%", 1);
   }
@@ -186,6 +189,9 @@ void episodes_print(const struct episodes *es, struct arena *a) {
     table_real(&t, ep->e_track_cm);
     table_real(&t, ep->e_track_local_cm);
     table_real(&t, ep->penetration_mm);
+    if (es->penetration_train) {
+      table_real(&t, es->penetration_train[i]);
+    }
     if (es->saturation) {
       table_real(&t, 1e2 * es->saturation[i]);
     }
@@ -200,12 +206,18 @@ void episodes_print(const struct episodes *es, struct arena *a) {
 }
 
 static void json_summary(cJSON *o, const struct episodes *es, int clip) {
-  struct summary s = summarise(es, clip);
+  struct episodes_summary s = episodes_summarise(es, clip);
   cJSON_AddNumberToObject(o, "falls", s.falls);
   json_add_real(o, "e_track_cm_mean", s.track);
   json_add_real(o, "e_track_cm_std", s.track_std);
   json_add_real(o, "e_track_local_cm_mean", s.local);
   json_add_real(o, "penetration_mm_mean", s.depth);
+  if (es->penetration_train) {
+    json_add_real(o, "penetration_train_mm_mean", s.depth_train);
+  }
+  if (es->saturation) {
+    json_add_real(o, "torque_saturation_mean", s.saturation);
+  }
 }
 
 int episodes_json(const struct episodes *es, struct err *e) {
@@ -219,6 +231,9 @@ int episodes_json(const struct episodes *es, struct err *e) {
     json_add_real(o, "e_track_cm", ep->e_track_cm);
     json_add_real(o, "e_track_local_cm", ep->e_track_local_cm);
     json_add_real(o, "penetration_mm", ep->penetration_mm);
+    if (es->penetration_train) {
+      json_add_real(o, "penetration_train_mm", es->penetration_train[i]);
+    }
     json_add_real(o, "start_s", start_s(es, ep));
     if (es->saturation) {
       json_add_real(o, "torque_saturation", es->saturation[i]);

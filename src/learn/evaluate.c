@@ -44,14 +44,14 @@ static void start_lane(struct evaluator *ev, const struct episode *ep, double no
 
 // Up to W episodes side by side, until the last of them has ended. Spare lanes repeat the first.
 static void run_lanes(struct evaluator *ev, struct policy *p, struct episode *episode, int n,
-                      double noise) {
+                      const double *noise) {
   const struct world *w = ev->world;
   const struct robot *r = &w->robot;
   int W = w->sim->width, frame[SIM_WIDTH], last[SIM_WIDTH];
   bool running[SIM_WIDTH] = {false};
   for (int l = 0; l < W; l++) {
     const struct episode *ep = &episode[l < n ? l : 0];
-    start_lane(ev, ep, noise, l);
+    start_lane(ev, ep, noise[l < n ? l : 0], l);
     frame[l] = ep->start;
     last[l] = motion_last(&w->motion, ep->start);
     running[l] = l < n;
@@ -82,10 +82,17 @@ static void run_lanes(struct evaluator *ev, struct policy *p, struct episode *ep
   }
 }
 
+void evaluator_episodes(struct evaluator *ev, struct policy *p, struct episode *episode, int n,
+                        const double *noise) {
+  int W = ev->world->sim->width;
+  for (int i = 0; i < n; i += W) {
+    run_lanes(ev, p, episode + i, n - i < W ? n - i : W, noise + i);
+  }
+}
+
 void evaluator_run(struct evaluation *v, struct arena *a, struct evaluator *ev, struct policy *p,
                    int starts, int first_seed, int last_seed, double noise) {
   const struct motion *m = &ev->world->motion;
-  int W = ev->world->sim->width;
   int n = 0;
   *v = (struct evaluation){.n = m->nclip * starts * (last_seed - first_seed + 1)};
   v->episode = ARENA_NEW(a, struct episode, v->n);
@@ -97,9 +104,11 @@ void evaluator_run(struct evaluation *v, struct arena *a, struct evaluator *ev, 
       }
     }
   }
-  for (int i = 0; i < v->n; i += W) {
-    run_lanes(ev, p, v->episode + i, v->n - i < W ? v->n - i : W, noise);
+  double *each = ARENA_NEW(a, double, v->n);
+  for (int i = 0; i < v->n; i++) {
+    each[i] = noise;
   }
+  evaluator_episodes(ev, p, v->episode, v->n, each);
   int counted = 0;
   for (int i = 0; i < v->n; i++) {
     const struct episode *ep = &v->episode[i];

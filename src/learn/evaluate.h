@@ -19,6 +19,9 @@ struct evaluation {
 
 struct evaluator; // lanes and work space for one caller
 struct evaluator *evaluator_new(struct arena *a, const struct world *w);
+// Runs n episodes that have just begun, each from its start with its own share of the reset noise.
+void evaluator_episodes(struct evaluator *ev, struct policy *p, struct episode *episode, int n,
+                        const double *noise);
 // starts episodes for each clip and each of the seeds first .. last. noise scales the paper's reset
 // noise on the initial states (arXiv 2609.30951), drawn per seed and start; with 0 all seeds are
 // the same. Episodes are allocated in a.
