@@ -180,20 +180,35 @@ static void check_loads(const struct sim_model *m, const struct batch *b) {
   }
 }
 
-static struct sim_model *model(enum sim_integrator integrator, enum sim_contact_step step) {
+// the cases: contact models, and what they run under
+struct kind {
+  enum sim_contact_model contact;
+  enum sim_integrator integrator;
+  enum sim_contact_step step;
+  int cone;
+};
+static const struct kind moreau_split = {SIM_SMOOTHED, SIM_MOREAU, SIM_SPLIT, 0};
+static const struct kind moreau_published = {SIM_SMOOTHED, SIM_MOREAU, SIM_PUBLISHED, 0};
+static const struct kind euler_split = {SIM_SMOOTHED, SIM_EULER, SIM_SPLIT, 0};
+static const struct kind mujoco_pyramidal = {SIM_MUJOCO, SIM_EULER, SIM_SPLIT, 0};
+static const struct kind mujoco_elliptic = {SIM_MUJOCO, SIM_EULER, SIM_SPLIT, 1};
+
+static struct sim_model *model(struct kind kind) {
   struct err e = {0};
   struct sim_options o = sim_options_default();
-  o.integrator = integrator;
-  o.contact_step = step;
+  g1.cone = kind.cone;
+  o.contact_model = kind.contact;
+  o.integrator = kind.integrator;
+  o.contact_step = kind.step;
   o.substeps = MAX_SUBSTEPS;
   struct sim_model *m = sim_model_new(&arena, &g1, &o, &e);
   assert_non_null(m);
   return m;
 }
 
-static void same_on_every_build(enum sim_integrator integrator, enum sim_contact_step step) {
+static void same_on_every_build(struct kind kind) {
   static const char *const wide[] = {"v2", "v3", "v4", "arm"};
-  struct sim_model *m = model(integrator, step);
+  struct sim_model *m = model(kind);
   struct batch ref[LANES];
   const struct batch start = eight_states(m);
   int nbuild = 0;
@@ -220,22 +235,28 @@ static void same_on_every_build(enum sim_integrator integrator, enum sim_contact
 
 static void test_builds_moreau_split(void **state) {
   (void)state;
-  same_on_every_build(SIM_MOREAU, SIM_SPLIT);
+  same_on_every_build(moreau_split);
 }
 static void test_builds_moreau_published(void **state) {
   (void)state;
-  same_on_every_build(SIM_MOREAU, SIM_PUBLISHED);
+  same_on_every_build(moreau_published);
 }
 static void test_builds_euler_split(void **state) {
   (void)state;
-  same_on_every_build(SIM_EULER, SIM_SPLIT);
+  same_on_every_build(euler_split);
+}
+
+static void test_builds_mujoco(void **state) {
+  (void)state;
+  same_on_every_build(mujoco_pyramidal);
+  same_on_every_build(mujoco_elliptic);
 }
 
 // Contacts are skipped when no lane is near: a neighbour that is near must not be felt, nor must
 // one that blew up.
-static void neighbours(enum sim_contact_step step) {
+static void neighbours(struct kind kind) {
   struct err e = {0};
-  struct sim_model *m = model(SIM_MOREAU, step);
+  struct sim_model *m = model(kind);
   const struct sim_kernels *k = sim_kernels(&e);
   assert_non_null(k);
   if (k->width == 1) {
@@ -259,18 +280,24 @@ static void neighbours(enum sim_contact_step step) {
 }
 static void test_neighbours_split(void **state) {
   (void)state;
-  neighbours(SIM_SPLIT);
+  neighbours(moreau_split);
 }
 static void test_neighbours_published(void **state) {
   (void)state;
-  neighbours(SIM_PUBLISHED);
+  neighbours(moreau_published);
+}
+
+static void test_neighbours_mujoco(void **state) { // nor how long one takes to converge
+  (void)state;
+  neighbours(mujoco_pyramidal);
+  neighbours(mujoco_elliptic);
 }
 
 // The lane's place does not matter either.
 static void test_place(void **state) {
   (void)state;
   struct err e = {0};
-  struct sim_model *m = model(SIM_MOREAU, SIM_SPLIT);
+  struct sim_model *m = model(moreau_split);
   const struct sim_kernels *k = sim_kernels(&e);
   assert_non_null(k);
   if (k->width == 1) {
@@ -307,8 +334,10 @@ int main(void) {
       cmocka_unit_test(test_builds_moreau_split),
       cmocka_unit_test(test_builds_moreau_published),
       cmocka_unit_test(test_builds_euler_split),
+      cmocka_unit_test(test_builds_mujoco),
       cmocka_unit_test(test_neighbours_split),
       cmocka_unit_test(test_neighbours_published),
+      cmocka_unit_test(test_neighbours_mujoco),
       cmocka_unit_test(test_place),
       cmocka_unit_test(test_dispatch),
   };

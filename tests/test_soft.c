@@ -178,9 +178,195 @@ static void test_steps(void **state) {
   check_steps("tests/robots/shapes.xml", true, 1, 0.002);
 }
 
+// ---- trajectories
+
+// 1 s beside mj_step, both from the robot's key frame (lifted by `up`) with the spin given to its
+// free root; ctrl holds the pose, or is a slow wave of motors
+static void check_trajectory(const char *path, const char *key, double up, double spin,
+                             double seconds) {
+  struct scene s;
+  scene_open(&s, path);
+  exact_solver(s.mj);
+  struct sim_options o = sim_options_default();
+  o.contact_model = SIM_MUJOCO;
+  o.integrator = SIM_EULER;
+  o.dt = s.mj->opt.timestep;
+  o.substeps = 1;
+  scene_model(&s, &o);
+  const struct robot *r = &s.r;
+  int k = robot_find_key(r, key), touched = 0;
+  memcpy(s.q, r->key[k].qpos, sizeof *s.q * (size_t)r->nq);
+  if (r->link[0].type == JOINT_FREE) {
+    s.q[2] += up;
+    s.v[3] = spin;
+    s.v[4] = .7 * spin;
+  }
+  to_mujoco(&s);
+  for (int t = 0; t * o.dt < seconds; t++) {
+    for (int i = 0; i < r->nu; i++) {
+      const struct robot_actuator *a = &r->actuator[i];
+      s.u[i] = a->bias[1] != 0 ? r->key[k].qpos[a->qadr] + .1 * sin(5 * t * o.dt + i)
+                               : .02 * sin(9 * t * o.dt + i) * (a->ctrl_range[1]);
+    }
+    mju_copy(s.d->ctrl, s.u, r->nu);
+    mj_step(s.mj, s.d);
+    scene_step(&s);
+    touched += s.d->ncon > 0;
+    double off = fmax(worst(s.q, s.d->qpos, r->nq), worst(s.v, s.d->qvel, r->nv));
+    if (!(off <= 1e-6)) {
+      fail_msg("%s: off by %g after %g s", path, off, t * o.dt);
+    }
+  }
+  assert_true(touched * o.dt >= .3 * seconds || !strcmp(r->name, "pendulum"));
+  scene_close(&s);
+}
+
+static void test_trajectories(void **state) {
+  (void)state;
+  check_trajectory("robots/g1.xml", "stand", 0, .1, 1);
+  check_trajectory("robots/go2.xml", "stand", 0, .1, 1);
+  check_trajectory("robots/ant.xml", "stand", 0, .5, 1);
+  check_trajectory("robots/hopper.xml", "stand", 0, 0, 1);
+  check_trajectory("robots/half_cheetah.xml", "stand", 0, 0, 1);
+  check_trajectory("robots/cube.xml", "resting", .05, 2, 1);
+  check_trajectory("robots/ball.xml", "resting", .02, 3, 1);
+  check_trajectory("robots/pendulum.xml", "hanging", 0, 0, 1);
+}
+
+// ---- closed forms
+
+static void ball_model(struct scene *s, const struct sim_options *o, double stiffness, double d) {
+  scene_open(s, "robots/ball.xml");
+  for (int i = 0; i < s->r.ngeom; i++) {
+    struct robot_geom *g = &s->r.geom[i];
+    g->condim = 1;
+    g->solref[0] = -stiffness;
+    g->solref[1] = -2 * sqrt(stiffness);
+    g->solimp[0] = g->solimp[1] = d;
+  }
+  s->r.gravity[2] = -1;
+  scene_model(s, o);
+}
+
+// With a constant impedance d and the direct format, a weight rests at r = (1 - d) g / k.
+static void test_rest(void **state) {
+  (void)state;
+  struct sim_options o = sim_options_default();
+  o.contact_model = SIM_MUJOCO;
+  o.integrator = SIM_EULER;
+  o.dt = 0.001;
+  o.substeps = 100;
+  static const double stiffness[] = {1e2, 1e3, 1e4};
+  for (int i = 0; i < 3; i++) {
+    struct scene s;
+    ball_model(&s, &o, stiffness[i], .9);
+    s.q[2] = .1;
+    for (int t = 0; t < 60; t++) {
+      scene_step(&s);
+    }
+    assert_near(.1 - s.q[2], .1 / stiffness[i], 1e-10 / stiffness[i] * 1e2, "depth at rest");
+    scene_close(&s);
+  }
+}
+
+// One contact without friction: a = (1 - d) a0 + d aref if aref > a0, else a0.
+static void test_one_contact(void **state) {
+  (void)state;
+  struct sim_options o = sim_options_default();
+  o.contact_model = SIM_MUJOCO;
+  o.integrator = SIM_EULER;
+  o.substeps = 1;
+  struct scene s;
+  ball_model(&s, &o, 500, .8);
+  double *acc = ARENA_NEW(&s.a, double, s.r.nv *s.W);
+  for (int n = 0; n < 20; n++) {
+    double depth = rng_range(&s.rng, -.01, .02), v = rng_range(&s.rng, -.5, .5);
+    s.q[2] = .1 - depth;
+    s.v[2] = v;
+    struct sim_probe p = {.qacc_constrained = acc};
+    scene_probe(&s, &p);
+    double B = 2 * sqrt(500.) / .8, K = 500 / (.8 * .8), aref = -B * v + K * .8 * depth;
+    double want = depth > 0 && aref > -1 ? .2 * -1 + .8 * aref : -1;
+    assert_near(acc[2 * s.W], want, 1e-11, "acceleration");
+  }
+  scene_close(&s);
+}
+
+// A plane and a sphere of different parameters: how they mix, with a power that is no whole number.
+// The numbers are MuJoCo 2.2.2's for the same pair.
+static void test_mixing(void **state) {
+  (void)state;
+  static const int condim[] = {1, 3, 3};
+  for (int n = 0; n < 3; n++) {
+    struct scene s;
+    scene_open(&s, "robots/ball.xml");
+    struct sim_options o = sim_options_default();
+    o.contact_model = SIM_MUJOCO;
+    o.integrator = SIM_EULER;
+    o.dt = .002;
+    o.substeps = 1;
+    mjModel *m = s.mj;
+    static const double solref[2] = {.01, .8}, solimp[5] = {.6, .97, .002, .4, 3};
+    int floor = mj_name2id(m, mjOBJ_GEOM, "floor"), ball = mj_name2id(m, mjOBJ_GEOM, "ball");
+    m->geom_condim[floor] = m->geom_condim[ball] = condim[n];
+    m->geom_friction[3 * floor] = .7;
+    m->geom_friction[3 * ball] = .5;
+    mju_copy(m->geom_solref + mjNREF * ball, solref, 2);
+    mju_copy(m->geom_solimp + mjNIMP * ball, solimp, 5);
+    m->geom_solmix[ball] = 3;
+    m->opt.impratio = 3;
+    m->opt.cone = n == 2 ? mjCONE_ELLIPTIC : mjCONE_PYRAMIDAL;
+    m->opt.timestep = .002;
+    exact_solver(m);
+    for (int i = 0; i < s.r.ngeom; i++) {
+      struct robot_geom *g = &s.r.geom[i];
+      bool is_ball = g->type == GEOM_SPHERE;
+      g->condim = condim[n];
+      g->friction[0] = is_ball ? .5 : .7;
+      if (is_ball) {
+        memcpy(g->solref, solref, sizeof solref);
+        memcpy(g->solimp, solimp, sizeof solimp);
+        g->solmix = 3;
+      }
+    }
+    s.r.impratio = 3;
+    s.r.cone = n == 2;
+    scene_model(&s, &o);
+    double *acc = ARENA_NEW(&s.a, double, s.r.nv *s.W), got[6];
+    s.q[2] = .0995;
+    s.v[0] = .03;
+    s.v[2] = -.2;
+    s.v[4] = .5;
+    struct sim_probe p = {.qacc_constrained = acc};
+    scene_probe(&s, &p);
+    to_mujoco(&s);
+    forward_exactly(&s);
+    from_lanes(&s, got, acc, 6);
+    assert_all_near(got, s.d->qacc, 6, 1e-12, "qacc");
+    scene_close(&s);
+  }
+}
+
+// ---- what does not combine
+
+static void test_refused(void **state) {
+  (void)state;
+  struct scene s;
+  struct err e = {0};
+  scene_open(&s, "robots/ball.xml");
+  struct sim_options o = sim_options_default();
+  o.contact_model = SIM_MUJOCO;
+  assert_null(sim_model_new(&s.a, &s.r, &o, &e));
+  assert_int_equal(e.code, EXIT_USAGE);
+  assert_non_null(strstr(e.text, "euler"));
+  scene_close(&s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_steps),  cmocka_unit_test(test_trajectories),
+      cmocka_unit_test(test_rest),   cmocka_unit_test(test_one_contact),
+      cmocka_unit_test(test_mixing), cmocka_unit_test(test_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,9 @@
 LANE realw expw(realw x) {
   return (realw){Sleef_cinz_expd1_u10purec(x[0])};
 }
+LANE realw logw(realw x) {
+  return (realw){Sleef_cinz_logd1_u10purec(x[0])};
+}
 LANE realw tanhw(realw x) {
   return (realw){Sleef_cinz_tanhd1_u10purec(x[0])};
 }
@@ -26,6 +29,9 @@ LANE void sincosw(realw x, realw *s, realw *c) {
 #elif defined __AVX512F__
 LANE realw expw(realw x) {
   return (realw)Sleef_cinz_expd8_u10avx512fnofma((__m512d)x);
+}
+LANE realw logw(realw x) {
+  return (realw)Sleef_cinz_logd8_u10avx512fnofma((__m512d)x);
 }
 LANE realw tanhw(realw x) {
   return (realw)Sleef_cinz_tanhd8_u10avx512fnofma((__m512d)x);
@@ -44,6 +50,7 @@ LANE void sincosw(realw x, realw *s, realw *c) {
 #define LANE_PIECES (LANE_WIDTH / 4)
 #define LANE_PAIR   Sleef___m256d_2
 #define LANE_EXP    Sleef_cinz_expd4_u10avx
+#define LANE_LOG    Sleef_cinz_logd4_u10avx
 #define LANE_TANH   Sleef_cinz_tanhd4_u10avx
 #define LANE_LOG1P  Sleef_cinz_log1pd4_u10avx
 #define LANE_SINCOS Sleef_cinz_sincosd4_u10avx
@@ -52,6 +59,7 @@ LANE void sincosw(realw x, realw *s, realw *c) {
 #define LANE_PIECES (LANE_WIDTH / 2)
 #define LANE_PAIR   Sleef___m128d_2
 #define LANE_EXP    Sleef_cinz_expd2_u10sse4
+#define LANE_LOG    Sleef_cinz_logd2_u10sse4
 #define LANE_TANH   Sleef_cinz_tanhd2_u10sse4
 #define LANE_LOG1P  Sleef_cinz_log1pd2_u10sse4
 #define LANE_SINCOS Sleef_cinz_sincosd2_u10sse4
@@ -60,6 +68,13 @@ LANE realw expw(realw x) {
   LANE_HALVES(LANE_PIECE, piece, LANE_PIECES) u = {.all = x};
   for (int i = 0; i < LANE_PIECES; i++) {
     u.piece[i] = LANE_EXP(u.piece[i]);
+  }
+  return u.all;
+}
+LANE realw logw(realw x) {
+  LANE_HALVES(LANE_PIECE, piece, LANE_PIECES) u = {.all = x};
+  for (int i = 0; i < LANE_PIECES; i++) {
+    u.piece[i] = LANE_LOG(u.piece[i]);
   }
   return u.all;
 }

@@ -320,9 +320,7 @@ struct sim_model *sim_model_new(struct arena *a, const struct robot *r,
   }
   if (opt->contact_model == SIM_MUJOCO) {
     m->opt.dry_speed = 0; // dry friction and limits are constraints
-    if (soft_model_build(m, a, r, e)) {
-      return NULL;
-    }
+    soft_model_build(m, a, r);
   } else {
     build_limits(m, a, r);
   }

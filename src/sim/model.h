@@ -60,7 +60,7 @@ struct sim_soft_contact { // of one candidate against the floor, the pair's para
   bool direct;            // solref is (-stiffness, -damping), not (time constant, damping ratio)
   bool aligned;           // the first tangent follows the geom's axis (capsule)
   int corner;             // of a box, 0 .. 7; else -1
-  int power;              // of the impedance
+  double power;           // of the impedance
   double margin, include; // detected below margin, felt below include = margin - gap
   double weight;          // inverse weight of the body's translation
   double mu, spin, roll;  // friction coefficients
@@ -70,8 +70,8 @@ struct sim_soft_contact { // of one candidate against the floor, the pair's para
 };
 
 struct sim_soft_limit { // one side of a joint's range: r = sign (q - bound)
-  int dof, qadr, power;
-  double sign, bound, margin, weight, K, B, imp[SOFT_IMP];
+  int dof, qadr;
+  double power, sign, bound, margin, weight, K, B, imp[SOFT_IMP];
 };
 
 struct sim_soft_dry { // dry friction of a DoF
@@ -115,9 +115,8 @@ struct sim_model {
   struct sim_param_layout at;
 };
 
-// fills in the soft_* members, elliptic, impratio, damped; candidates are there. EXIT_USAGE: what
-// is not simulated.
-int soft_model_build(struct sim_model *m, struct arena *a, const struct robot *r, struct err *e);
+// fills in the soft_* members, elliptic, impratio, damped; candidates are there
+void soft_model_build(struct sim_model *m, struct arena *a, const struct robot *r);
 
 // ---- work: one thread's intermediates of one substep
 // ---------------------------------------------- One row per array: name, numbers per item, items.

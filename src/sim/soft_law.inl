@@ -12,13 +12,15 @@
 struct impedance_parts {
   realw d, y, dy; // dy/dx; zero beyond the ramp
 };
-LANE void soft_impedance(struct impedance_parts *o, const realw *imp, int power, realw x) {
+LANE void soft_impedance(struct impedance_parts *o, const realw *imp, double power, realw x) {
   x = minw(x, splat(1));
   realw mid = imp[3];
   maskw low = x <= mid;
   realw z = selectw(low, x, 1. - x), q = z / selectw(low, mid, 1. - mid), qp = splat(1);
-  for (int i = 1; i < power; i++) {
-    qp *= q;
+  if (power == 2) { // MuJoCo's default
+    qp = q;
+  } else if (power > 1) {
+    qp = expw((power - 1.) * logw(q));
   }
   o->y = selectw(low, z * qp, 1. - z * qp);
   o->dy = maskedw(x < 1., power * qp);
@@ -27,7 +29,7 @@ LANE void soft_impedance(struct impedance_parts *o, const realw *imp, int power,
 
 // cotangent d_d of the impedance -> of its four parameters, added
 LANE void soft_impedance_bwd(realw *d_imp, const struct impedance_parts *o, const realw *imp,
-                             int power, realw x, realw d_d) {
+                             double power, realw x, realw d_d) {
   realw span = imp[1] - imp[0], mid = imp[3];
   x = minw(x, splat(1));
   realw d_mid = -(power - 1.) * selectw(x <= mid, o->y / mid, (1. - o->y) / (1. - mid));

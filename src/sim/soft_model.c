@@ -6,25 +6,23 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_POWER = 8 };
 static const double min_friction = 1e-5, min_impedance = 1e-4, max_impedance = 0.9999;
 
 static double clamp_impedance(double d) {
   return fmin(fmax(d, min_impedance), max_impedance);
 }
 
-// solimp of MJCF -> d0, dw, width, midpoint; false: its power is no small whole number
-static bool mix_impedance(double imp[SOFT_IMP], int *power, const double solimp[5]) {
+// solimp of MJCF -> d0, dw, width, midpoint; returns its power
+static double clamp_solimp(double imp[SOFT_IMP], const double solimp[5]) {
   imp[0] = clamp_impedance(solimp[0]);
   imp[1] = clamp_impedance(solimp[1]);
   imp[2] = fmax(solimp[2], 0);
   imp[3] = clamp_impedance(solimp[3]);
-  *power = (int)fmax(1, solimp[4]);
-  if (imp[2] < 1e-15) { // no ramp: MuJoCo takes the mean
-    imp[0] = imp[1] = 0.5 * (imp[0] + imp[1]);
-    imp[2] = 1;
+  if (imp[2] < 1e-15) { // no ramp: MuJoCo takes the mean; K and B go by dw all the same
+    imp[0] = 0.5 * (imp[0] + imp[1]);
+    imp[2] = 1e30;
   }
-  return solimp[4] <= MAX_POWER && (solimp[4] <= 1 || solimp[4] == *power);
+  return fmax(1, solimp[4]);
 }
 
 // solref of MJCF; a pair of mixed signs is MuJoCo's default
@@ -85,8 +83,8 @@ static void mix_pair(struct sim_soft_contact *c, double solref[2], double solimp
   c->roll = fmax(friction[2], min_friction);
 }
 
-static int build_contact(struct sim_model *m, const struct robot *r, int k,
-                         const struct robot_geom *floor, struct err *e) {
+static void build_contact(struct sim_model *m, const struct robot *r, int k,
+                          const struct robot_geom *floor) {
   const struct sim_candidate *cand = &m->candidate[k];
   const struct robot_geom *g = &r->geom[cand->geom];
   struct sim_soft_contact *c = &m->soft_contact[k];
@@ -101,18 +99,12 @@ static int build_contact(struct sim_model *m, const struct robot *r, int k,
   // MuJoCo's points of a cylinder's end: the lowest, and two that complete an equilateral triangle
   static const double rim[3][2] = {{1, 0}, {-0.5, 0.8660254037844386}, {-0.5, -0.8660254037844386}};
   memcpy(c->rim, rim[g->type == GEOM_CYLINDER ? cand->feature / 2 : 0], sizeof c->rim);
-  if (!mix_impedance(c->imp, &c->power, solimp)) {
-    return err_set(e, EXIT_USAGE,
-                   "%s: geom '%s': solimp's power is %g; contact.model mujoco simulates whole "
-                   "numbers from 1 to %d",
-                   r->path, g->name, solimp[4], MAX_POWER);
-  }
-  return 0;
+  c->power = clamp_solimp(c->imp, solimp);
 }
 
 // ---- the whole
 
-static int build_limit(struct sim_model *m, const struct robot *r, int d, struct err *e) {
+static void build_limit(struct sim_model *m, const struct robot *r, int d) {
   const struct robot_dof *f = &r->dof[d];
   for (int side = 0; side < 2; side++) {
     struct sim_soft_limit *l = &m->soft_limit[m->nsoft_limit++];
@@ -122,35 +114,22 @@ static int build_limit(struct sim_model *m, const struct robot *r, int d, struct
     l->bound = f->range[side];
     l->margin = f->margin;
     l->weight = f->invweight;
-    if (!mix_impedance(l->imp, &l->power, f->solimp_limit)) {
-      return err_set(e, EXIT_USAGE,
-                     "%s: joint '%s': solimplimit's power is %g; contact.model mujoco simulates "
-                     "whole numbers from 1 to %d",
-                     r->path, r->link[f->link].joint_name, f->solimp_limit[4], MAX_POWER);
-    }
+    l->power = clamp_solimp(l->imp, f->solimp_limit);
     reference(&l->K, &l->B, m, f->solref_limit, l->imp[1]);
   }
-  return 0;
 }
 
-static int build_dry(struct sim_model *m, const struct robot *r, int d, struct err *e) {
+static void build_dry(struct sim_model *m, const struct robot *r, int d) {
   const struct robot_dof *f = &r->dof[d];
   struct sim_soft_dry *o = &m->soft_dry[m->nsoft_dry++];
   double imp[SOFT_IMP], K;
-  int power;
-  if (!mix_impedance(imp, &power, f->solimp_friction)) {
-    return err_set(e, EXIT_USAGE,
-                   "%s: joint '%s': solimpfriction's power is %g; contact.model mujoco simulates "
-                   "whole numbers from 1 to %d",
-                   r->path, r->link[f->link].joint_name, f->solimp_friction[4], MAX_POWER);
-  }
+  clamp_solimp(imp, f->solimp_friction);
   o->dof = d;
   reference(&K, &o->B, m, f->solref_friction, imp[1]); // no position, hence no K
   o->D = imp[0] / ((1 - imp[0]) * f->invweight);
-  return 0;
 }
 
-int soft_model_build(struct sim_model *m, struct arena *a, const struct robot *r, struct err *e) {
+void soft_model_build(struct sim_model *m, struct arena *a, const struct robot *r) {
   const struct robot_geom *floor = NULL;
   for (int i = 0; i < r->ngeom; i++) {
     floor = r->geom[i].type == GEOM_PLANE ? &r->geom[i] : floor;
@@ -161,16 +140,16 @@ int soft_model_build(struct sim_model *m, struct arena *a, const struct robot *r
   m->soft_limit = ARENA_NEW(a, struct sim_soft_limit, 2 * r->nv);
   m->soft_dry = ARENA_NEW(a, struct sim_soft_dry, r->nv);
   for (int k = 0; k < m->ncontact; k++) {
-    if (build_contact(m, r, k, floor, e)) {
-      return e->code;
-    }
+    build_contact(m, r, k, floor);
   }
   for (int d = 0; d < r->nv; d++) {
     const struct robot_dof *f = &r->dof[d];
     m->damped = m->damped || f->damping > 0;
-    if ((f->limited && build_limit(m, r, d, e)) || (f->frictionloss > 0 && build_dry(m, r, d, e))) {
-      return e->code;
+    if (f->limited) {
+      build_limit(m, r, d);
+    }
+    if (f->frictionloss > 0) {
+      build_dry(m, r, d);
     }
   }
-  return 0;
 }
