@@ -296,6 +296,7 @@ struct sim_work {
   // of the soft constraints: links with an active contact at or below them, root first; limits that
   // some lane feels
   int npath, nlimit_on;
+  bool hessian_fits; // the factor in soft_H is that of the converged curvatures, in every lane
   int *path, *limit_on;
   uint64_t *kinks; // (W) hash of every branch taken, per lane, when not NULL: differences across a
                    // kink show

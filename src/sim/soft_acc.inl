@@ -391,8 +391,10 @@ static void soft_acceleration_bwd(const struct sim_model *m, struct sim_work *w,
                                   realw *d_param, const realw *ctrl, const realw *param) {
   realw *lambda = w->soft_x;
   struct sim_work H = factored_view(w, w->soft_H, w->soft_HD, w->soft_HDi);
-  soft_hessian(m, w);
-  factor_fwd(m, &H);
+  if (!w->hessian_fits) { // the last factor may be that of other zones
+    soft_hessian(m, w);
+    factor_fwd(m, &H);
+  }
   for (int d = 0; d < m->nv; d++) {
     lambda[d] = w->d_qacc[d];
     w->d_M[m->madr[d]] = splat(0); // actuators put nothing on the diagonal

@@ -135,17 +135,21 @@ LANE_STAGE void soft_residuals(const struct sim_model *m, struct sim_work *w) {
   }
 }
 
-// Residuals -> forces, curvatures, gradient w->soft_g
-LANE_STAGE void soft_evaluate(const struct sim_model *m, struct sim_work *w, const realw *param) {
+// Residuals -> forces, curvatures, gradient w->soft_g. Returns whether some curvature is another
+// than before.
+LANE_STAGE bool soft_evaluate(const struct sim_model *m, struct sim_work *w, const realw *param) {
   STAGE_LOCALS(m, w);
+  maskw other = splat(0) != 0.;
   for (int d = 0; d < m->nv; d++) {
     w->soft_g[d] = w->soft_gs[d];
   }
   for (int i = 0; i < m->nsoft_dry; i++) {
     const struct sim_soft_dry *o = &m->soft_dry[i];
     int d = o->dof;
-    realw f = soft_dry_force(&w->dry_H[d], o->D, param[m->at.frictionloss + d],
-                             w->qacc[d] + o->B * w->v[d]);
+    realw H,
+        f = soft_dry_force(&H, o->D, param[m->at.frictionloss + d], w->qacc[d] + o->B * w->v[d]);
+    other |= H != w->dry_H[d];
+    w->dry_H[d] = H;
     w->dry_f[d] = f;
     w->soft_g[d] -= f;
   }
@@ -153,6 +157,7 @@ LANE_STAGE void soft_evaluate(const struct sim_model *m, struct sim_work *w, con
     int i = w->limit_on[n], d = m->soft_limit[i].dof;
     double sign = m->soft_limit[i].sign;
     realw j = sign * w->qacc[d] + w->limit_c[i], H = maskedw(j < 0., w->limit_D[i]);
+    other |= H != w->limit_H[i];
     w->limit_H[i] = H;
     w->limit_f[i] = -sign * (H * j);
     w->soft_g[d] -= w->limit_f[i];
@@ -179,6 +184,7 @@ LANE_STAGE void soft_evaluate(const struct sim_model *m, struct sim_work *w, con
         w->soft_f[slot][k] = f[k];
       }
       for (int k = 0; k < (s->dim > 3 ? 21 : 6); k++) {
+        other |= C[k] != w->soft_C[slot][k];
         w->soft_C[slot][k] = C[k];
       }
       soft_wrench_add(F, s, w->soft_p[slot], f);
@@ -188,6 +194,7 @@ LANE_STAGE void soft_evaluate(const struct sim_model *m, struct sim_work *w, con
     }
   }
   soft_wrenches_sub(m, w, w->soft_g);
+  return anyw(other);
 }
 
 // ---- Hessian
@@ -256,20 +263,59 @@ LANE void soft_curvature_twist(realw *F, const realw *K, const realw *U) { // F 
   F[5] = P[2] * U[0] + P[5] * U[1] + P[8] * U[2] + L[4] * U[3] + L[5] * U[4] + L[2] * U[5];
 }
 
-// w->M, curvatures -> w->soft_H
+// rows of the DoFs of link i on the path, K the curvature below it
+LANE void soft_hessian_rows(const struct sim_model *m, const struct sim_work *w, int i,
+                            const realw *K) {
+  const struct sim_link *l = &m->link[i];
+  const struct sim_tree *tree = &m->tree[l->tree];
+  if (l->type == JOINT_FREE) {
+    const realw *R = w->R[i], *L = K + C_LIN;
+    int at = m->madr[l->dof];
+    const realw *M = w->M + at;
+    realw *H = w->soft_H + at;
+    const realw linear[6] = {L[0], L[1], L[3], L[2], L[5], L[4]};
+    for (int k = 0; k < 6; k++) {
+      H[k] = M[k] + linear[k];
+    }
+    for (int k = 0; k < 3; k++) {
+      realw a[6] = {R[k], R[3 + k], R[6 + k], splat(0), splat(0), splat(0)}, F[6];
+      at = m->madr[l->dof + 3 + k];
+      M = w->M + at;
+      H = w->soft_H + at;
+      soft_curvature_twist(F, K, a);
+      for (int j = k; j >= 0; j--) {
+        realw x[3] = {R[j], R[3 + j], R[6 + j]};
+        H[k - j] = M[k - j] + dot3(x, F);
+      }
+      H[k + 1] = M[k + 1] + F[5];
+      H[k + 2] = M[k + 2] + F[4];
+      H[k + 3] = M[k + 3] + F[3];
+    }
+    return;
+  }
+  for (int j = 0; j < l->ndof; j++) {
+    int d = l->dof + j, len = m->dep[d], tail = tree->free ? len - 6 : len;
+    const int *anc = m->anc + m->madr[d];
+    const realw *M = w->M + m->madr[d];
+    realw *H = w->soft_H + m->madr[d], F[6];
+    soft_curvature_twist(F, K, w->S[d]);
+    for (int t = 0; t < tail; t++) {
+      H[t] = M[t] + dot6(F, w->S[anc[t]]);
+    }
+    if (tree->free) {
+      realw a[3];
+      rot_tmul(a, w->R[tree->first_link], F);
+      for (int k = 0; k < 3; k++) {
+        H[tail + k] = M[tail + k] + a[2 - k];
+        H[tail + 3 + k] = M[tail + 3 + k] + F[5 - k];
+      }
+    }
+  }
+}
+
+// w->M, curvatures -> w->soft_H. Curvatures are summed leaf to root as composite rigid bodies are.
 LANE_STAGE void soft_hessian(const struct sim_model *m, struct sim_work *w) {
   STAGE_LOCALS(m, w);
-  for (int k = 0; k < m->nM; k++) {
-    w->soft_H[k] = w->M[k];
-  }
-  for (int i = 0; i < m->nsoft_dry; i++) {
-    int d = m->soft_dry[i].dof;
-    w->soft_H[m->madr[d]] += w->dry_H[d];
-  }
-  for (int n = 0; n < w->nlimit_on; n++) {
-    int i = w->limit_on[n];
-    w->soft_H[m->madr[m->soft_limit[i].dof]] += w->limit_H[i];
-  }
   for (int n = 0; n < w->npath; n++) {
     for (int k = 0; k < 21; k++) {
       w->soft_Kc[w->path[n]][k] = splat(0);
@@ -291,65 +337,35 @@ LANE_STAGE void soft_hessian(const struct sim_model *m, struct sim_work *w) {
       w->soft_Kc[m->clink[w->act[a]].link][k] = K[k];
     }
   }
-  // as composite rigid bodies, leaf to root
-  for (int n = w->npath - 1; n >= 0; n--) {
-    int i = w->path[n];
+  for (int i = m->nlink - 1, n = w->npath - 1; i >= 0; i--) {
     const struct sim_link *l = &m->link[i];
-    const struct sim_tree *tree = &m->tree[l->tree];
+    if (n < 0 || w->path[n] != i) { // no contact below: the rows are those of M
+      int from = m->madr[l->dof], last = l->dof + l->ndof - 1;
+      for (int k = from; k < m->madr[last] + m->dep[last]; k++) {
+        w->soft_H[k] = w->M[k];
+      }
+      continue;
+    }
+    n--;
     realw K[21];
     for (int k = 0; k < 21; k++) {
       K[k] = w->soft_Kc[i][k];
     }
-    if (l->type == JOINT_FREE) {
-      const realw *R = w->R[i];
-      for (int k = 0; k < 3; k++) {
-        realw a[6] = {R[k], R[3 + k], R[6 + k], splat(0), splat(0), splat(0)}, F[6];
-        realw *row = w->soft_H + m->madr[l->dof + 3 + k];
-        soft_curvature_twist(F, K, a);
-        for (int j = k; j >= 0; j--) {
-          realw x[3] = {R[j], R[3 + j], R[6 + j]};
-          row[k - j] += dot3(x, F);
-        }
-        row[k + 1] += F[5];
-        row[k + 2] += F[4];
-        row[k + 3] += F[3];
-      }
-      realw *row = w->soft_H + m->madr[l->dof];
-      row[0] += K[C_LIN];
-      row = w->soft_H + m->madr[l->dof + 1];
-      row[0] += K[C_LIN + 1];
-      row[1] += K[C_LIN + 3];
-      row = w->soft_H + m->madr[l->dof + 2];
-      row[0] += K[C_LIN + 2];
-      row[1] += K[C_LIN + 5];
-      row[2] += K[C_LIN + 4];
-      continue;
-    }
-    for (int j = 0; j < l->ndof; j++) {
-      int d = l->dof + j, len = m->dep[d], tail = tree->free ? len - 6 : len;
-      const int *anc = m->anc + m->madr[d];
-      realw *row = w->soft_H + m->madr[d], F[6];
-      soft_curvature_twist(F, K, w->S[d]);
-      for (int t = 0; t < tail; t++) {
-        row[t] += dot6(F, w->S[anc[t]]);
-      }
-      if (tree->free) {
-        realw a[3];
-        rot_tmul(a, w->R[tree->first_link], F);
-        row[tail] += a[2];
-        row[tail + 1] += a[1];
-        row[tail + 2] += a[0];
-        row[tail + 3] += F[5];
-        row[tail + 4] += F[4];
-        row[tail + 5] += F[3];
-      }
-    }
+    soft_hessian_rows(m, w, i, K);
     if (l->parent < m->nlink) {
       realw *Kp = w->soft_Kc[l->parent];
       for (int k = 0; k < 21; k++) {
         Kp[k] += K[k];
       }
     }
+  }
+  for (int i = 0; i < m->nsoft_dry; i++) {
+    int d = m->soft_dry[i].dof;
+    w->soft_H[m->madr[d]] += w->dry_H[d];
+  }
+  for (int n = 0; n < w->nlimit_on; n++) {
+    int i = w->limit_on[n];
+    w->soft_H[m->madr[m->soft_limit[i].dof]] += w->limit_H[i];
   }
 }
 
@@ -491,6 +507,7 @@ LANE_STAGE void soft_newton(const struct sim_model *m, struct sim_work *w, const
   struct sim_work H = factored_view(w, w->soft_H, w->soft_HD, w->soft_HDi);
   soft_residuals(m, w);
   soft_evaluate(m, w, param);
+  w->hessian_fits = false;
   maskw done = splat(0) != 0.;
   realw force = splat(0), before = splat(1e300);
   for (int step = 0; step < SOFT_STEPS; step++) {
@@ -508,10 +525,11 @@ LANE_STAGE void soft_newton(const struct sim_model *m, struct sim_work *w, const
     }
     soft_hessian(m, w);
     factor_fwd(m, &H);
+    w->hessian_fits = true;
     soft_direction(m, w, &H);
     realw start = soft_dot(m, w->soft_x, w->soft_g);
     soft_advance(m, w, maskedw(~done, splat(1)));
-    soft_evaluate(m, w, param);
+    w->hessian_fits &= !soft_evaluate(m, w, param);
     // the full step is taken if it is nearly the minimum along the line
     realw f1 = soft_dot(m, w->soft_x, w->soft_g);
     maskw good = done | ~(absw(f1) > -SOFT_SLOPE * start);
@@ -537,6 +555,6 @@ LANE_STAGE void soft_newton(const struct sim_model *m, struct sim_work *w, const
       }
     }
     soft_advance(m, w, maskedw(~done, t - 1.));
-    soft_evaluate(m, w, param);
+    w->hessian_fits &= !soft_evaluate(m, w, param);
   }
 }
