@@ -81,7 +81,7 @@ static void toss_point(struct body_result *r, double *difference, const struct s
   }
   if (method == TOSS_LOCATED) { // what the others are measured against
     o.method = ODE_DOPRI8;
-    o.rtol = o.atol = 1e-12;
+    o.rtol = o.atol = 1e-11;
     o.locate = true;
   }
   toss_solve(r, w, &scene, b, &o, u0);

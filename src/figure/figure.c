@@ -13,6 +13,11 @@ const struct figure figures[] = {
     {"gradvar", "variance of the policy's gradient along training, plain and with bundles",
      figure_gradvar},
     {"cloud", "state gradients at contacts, branches against bundles", figure_cloud},
+    {"bounce", "a point on a floor: gradients of fixed steps against the closed form",
+     figure_bounce},
+    {"toss", "tossed objects: final position and its derivative along a sweep", figure_toss},
+    {"time_toss", "error against cost of a tossed cube, beside the paper's", figure_time_toss},
+    {"billiard", "a shot that may miss: loss, gradients, training", figure_billiard},
     {"strip", "film strip of a rendered run: stick figures over the reference", figure_strip},
 };
 const int nfigure = sizeof figures / sizeof *figures;

@@ -44,4 +44,8 @@ int figure_curves(struct figure_context *c, char why[200], struct err *e);
 int figure_tracking(struct figure_context *c, char why[200], struct err *e);
 int figure_gradvar(struct figure_context *c, char why[200], struct err *e);
 int figure_cloud(struct figure_context *c, char why[200], struct err *e);
+int figure_bounce(struct figure_context *c, char why[200], struct err *e);
+int figure_toss(struct figure_context *c, char why[200], struct err *e);
+int figure_time_toss(struct figure_context *c, char why[200], struct err *e);
+int figure_billiard(struct figure_context *c, char why[200], struct err *e);
 int figure_strip(struct figure_context *c, char why[200], struct err *e);
