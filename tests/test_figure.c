@@ -193,6 +193,7 @@ static void tracking_counts_episodes(void **state) {
   put_file("tracking/lafan1/run/main/seed0/transfer.csv", text);
   snprintf(text, sizeof text, "%s0,0,15,6\n1,1,2,11\n", header);
   put_file("tracking/lafan1/run/main/seed1/transfer.csv", text);
+  put_file("tracking/lafan1/run/ppo/seed0/eval.csv", "seed,fell,e_track_cm\n0,0,2\n");
   put_file("tracking/shipped/run/main/seed0/eval.csv", "seed,fell,e_track_cm\n0,0,2\n");
   int made;
   struct err e = {0};
@@ -212,6 +213,7 @@ static void tracking_counts_episodes(void **state) {
   assert_true(cell(lafan1, 0, "mujoco_n") == 4);
   // the paper's number stands beside runs on the paper's clips only
   assert_true(cell(lafan1, 0, "paper_cm") == 34.1);
+  assert_true(cell(lafan1, 1, "paper_cm") == 42.8); // its PPO beside ours
   assert_true(isnan(cell(shipped, 0, "paper_cm")));
   assert_true(isnan(cell(shipped, 0, "mujoco_cm")) && cell(shipped, 0, "train_cm") == 2);
 }
@@ -313,6 +315,150 @@ static void clouds_have_ellipses(void **state) {
   assert_float_equal(cell(csv, 4 + 18, "y"), 2 + 2 * sqrt(6), 1e-7); // a quarter on
 }
 
+// ---- sweeps
+
+static void stiffness_beside_the_paper(void **state) {
+  (void)state;
+  put_file("sw/ablate/stiffness/summary.csv",
+           "variant,metric,n,mean,std,lo,hi\n"
+           "kappa300_run,fall_share,3,0.2,0.1,0.1,0.3\n" // stiff before soft
+           "kappa300_run,delta_d_mm,3,4,1,3,5\n"
+           "kappa50_run,fall_share,3,1,0,1,1\n"
+           "kappa50_run,delta_d_mm,3,12,1,11,13\n"
+           "kappa50_hop,fall_share,1,0.5,,,\n"
+           "other,fall_share,1,0,,,\n");
+  int made;
+  struct err e = {0};
+  draw("stiffness", "sw", "swout", &made, &e);
+  if (have_gnuplot) {
+    assert_int_equal(e.code, 0);
+    assert_int_equal(made, 2);
+    assert_pictures("swout/stiffness");
+  }
+  // run from soft to stiff, then the motion that the paper does not have
+  const char *csv = "swout/stiffness.csv";
+  assert_true(cell(csv, 0, "kappa") == 50 && cell(csv, 1, "kappa") == 300);
+  assert_true(cell(csv, 0, "falls") == 1 && cell(csv, 0, "paper_falls") == 1);
+  assert_true(cell(csv, 0, "paper_delta_d") == 10.6);
+  assert_true(cell(csv, 1, "falls_lo") == 0.1 && cell(csv, 1, "falls_hi") == 0.3);
+  assert_true(cell(csv, 1, "delta_d") == 4 && cell(csv, 1, "paper_delta_d") == 3.1);
+  assert_true(cell(csv, 1, "paper_falls") == 0);
+  assert_true(cell(csv, 2, "series") == 1 && cell(csv, 2, "falls_lo") == 0.5);
+  assert_true(isnan(cell(csv, 2, "paper_falls")) && isnan(cell(csv, 2, "delta_d")));
+}
+
+static void methods_and_what_they_need(void **state) {
+  (void)state;
+  char text[4096] = "variant,iteration,env_steps,wall_s,seeds,reward,reward_lo,reward_hi,"
+                    "e_track_cm,e_track_cm_lo,e_track_cm_hi,eval_e_track_cm,eval_e_track_cm_lo,"
+                    "eval_e_track_cm_hi,eval_survival,eval_survival_lo,eval_survival_hi\n";
+  static const char *const variants[] = {"shac_bcg_run", "ppo_run"};
+  for (int v = 0; v < 2; v++) {
+    for (int i = 1; i <= 4; i++) {
+      size_t used = strlen(text);
+      snprintf(text + used, sizeof text - used, "%s,%d,%d,%d,2,%g,%g,%g,,,,%s,,,\n", variants[v], i,
+               (v ? 1000 : 100) * i, 10 * i, 0.1 * i, 0.1 * i - 0.05, 0.1 * i + 0.05,
+               i % 2 ? ",," : "8,7,9");
+    }
+    strcat(text, "\n\n");
+  }
+  put_file("me/ablate/methods/curves.csv", text);
+  put_file("me/ablate/methods/summary.csv", "variant,metric,n,mean,std,lo,hi\n"
+                                            "shac_bcg_run,steps_to_5_cm,2,100,9,90,110\n"
+                                            "shac_bcg_run,wall_s_to_5_cm,2,40,1,39,41\n"
+                                            "shac_bcg_run,steps_to_10_cm,2,50,9,40,60\n"
+                                            "shac_run,steps_to_5_cm,2,80,,,\n"
+                                            "ppo_run,steps_to_5_cm,1,2000,,,\n"
+                                            "ppo_run,wall_s_to_5_cm,1,100,,,\n"
+                                            "ppo_run,steps_to_10_cm,0,,,,\n");
+  int made;
+  struct err e = {0};
+  draw("methods", "me", "meout", &made, &e);
+  if (have_gnuplot) {
+    assert_int_equal(e.code, 0);
+    assert_int_equal(made, 2);
+    assert_pictures("meout/methods");
+  }
+  const char *csv = "meout/methods.csv";
+  assert_true(cell(csv, 3, "series") == 0 && cell(csv, 4, "series") == 1);
+  assert_true(cell(csv, 5, "env_steps") == 2000 && cell(csv, 5, "wall_s") == 20);
+  assert_float_equal(cell(csv, 5, "reward"), 0.2, 1e-12);
+  assert_float_equal(cell(csv, 5, "reward_hi"), 0.25, 1e-12);
+  assert_true(cell(csv, 5, "eval_e_track_cm_lo") == 7 && isnan(cell(csv, 4, "eval_e_track_cm")));
+  // goals from the easiest on, methods in the sweep's order
+  csv = "meout/methods_goals.csv";
+  assert_true(cell(csv, 0, "e_track_cm") == 10 && cell(csv, 0, "env_steps") == 50);
+  assert_true(isnan(cell(csv, 0, "ppo_steps_ratio")) && cell(csv, 2, "seeds") == 0);
+  assert_true(cell(csv, 3, "e_track_cm") == 5 && cell(csv, 3, "ppo_steps_ratio") == 20);
+  assert_true(cell(csv, 3, "ppo_wall_ratio") == 2.5 && cell(csv, 3, "env_steps_lo") == 90);
+  assert_true(cell(csv, 4, "ppo_steps_ratio") == 25 && cell(csv, 5, "ppo_steps_ratio") == 1);
+}
+
+static void bundle_settings_in_rows(void **state) {
+  (void)state;
+  put_file("bu/ablate/bundle/summary.csv", "variant,metric,n,mean,std,lo,hi\n"
+                                           "published,e_track_cm,3,4,1,3,5\n"
+                                           "published,falls,3,0,0,0,0\n"
+                                           "size1,e_track_cm,1,6,,,\n"
+                                           "size1,env_steps,1,9,,,\n");
+  int made;
+  struct err e = {0};
+  draw("bundle", "bu", "buout", &made, &e);
+  if (have_gnuplot) {
+    assert_int_equal(e.code, 0);
+    assert_pictures("buout/bundle");
+  }
+  const char *csv = "buout/bundle.csv";
+  assert_true(cell(csv, 0, "e_track_cm_hi") == 5 && cell(csv, 0, "falls") == 0);
+  assert_true(cell(csv, 1, "e_track_cm_lo") == 6 && isnan(cell(csv, 1, "falls")));
+}
+
+static void checkpoints_along_training(void **state) {
+  (void)state;
+  put_file("ck/leap/main/seed1/transfer_checkpoints.csv",
+           "iteration,env_steps,episodes,falls,time_s,e_track_cm,e_track_cm_std,checkpoint\n"
+           "10,1000,5,5,0.02,,,ckpt_00000010.dsim\n20,2000,5,2,9,30,4,ckpt_00000020.dsim\n"
+           "20,2000,5,2,9,30,4,policy.dsim\n");
+  int made;
+  struct err e = {0};
+  draw("checkpoints", "ck", "ckout", &made, &e);
+  if (have_gnuplot) {
+    assert_int_equal(e.code, 0);
+    assert_pictures("ckout/checkpoints");
+  }
+  const char *csv = "ckout/checkpoints.csv";
+  assert_true(cell(csv, 0, "fell_percent") == 100 && isnan(cell(csv, 0, "e_track_cm")));
+  assert_true(cell(csv, 1, "fell_percent") == 40 && cell(csv, 1, "e_track_cm_lo") == 26);
+  struct csv_table t;
+  assert_int_equal(csv_read(&t, &arena, in_folder(csv), &e), 0);
+  assert_int_equal(t.nrow, 2); // the best policy is no checkpoint of its own
+}
+
+// What is not there is passed over, and said; what is damaged is an error that names the file.
+static void missing_sweeps_are_said(void **state) {
+  (void)state;
+  put_progress("none/run/main/seed0/progress.csv", 0, 4, true);
+  static const char *const names[] = {"stiffness", "methods", "bundle", "checkpoints"};
+  for (int i = 0; i < 4; i++) {
+    int made;
+    struct err e = {0};
+    assert_int_equal(draw(names[i], "none", "noneout", &made, &e), EXIT_USAGE);
+    assert_non_null(strstr(e.text, names[i]));
+    assert_non_null(strstr(e.text, "(dsim "));
+  }
+  int made;
+  struct err all = {0};
+  figures_draw(NULL, 0, in_folder("none"), in_folder("noneout"), &made, &all);
+  if (have_gnuplot) {
+    assert_int_equal(all.code, 0);
+    assert_int_equal(made, 2); // the learning curves alone
+  }
+  put_file("torn/ablate/bundle/summary.csv", "variant,metric,n,mean\nsize1,falls,1,2\n");
+  struct err e = {0};
+  assert_int_equal(draw("bundle", "torn", "tornout", &made, &e), EXIT_USAGE);
+  assert_non_null(strstr(e.text, "torn/ablate/bundle/summary.csv"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs_are_named_by_their_folders),
@@ -325,6 +471,11 @@ int main(void) {
       cmocka_unit_test(names_with_quotes_do_no_harm),
       cmocka_unit_test(gradient_variance_over_seeds),
       cmocka_unit_test(clouds_have_ellipses),
+      cmocka_unit_test(stiffness_beside_the_paper),
+      cmocka_unit_test(methods_and_what_they_need),
+      cmocka_unit_test(bundle_settings_in_rows),
+      cmocka_unit_test(checkpoints_along_training),
+      cmocka_unit_test(missing_sweeps_are_said),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -39,11 +39,7 @@ int along_write(const struct along *l, const char *path, struct err *e) {
     csv_int(&c, r->s.n);
     csv_int(&c, r->s.falls);
     for (int k = 0; k < NNUMBER; k++) {
-      if (isnan(x[k])) {
-        csv_missing(&c);
-      } else {
-        csv_real(&c, x[k]);
-      }
+      csv_real_or_missing(&c, x[k]);
     }
     csv_text(&c, l->simulator);
     csv_text(&c, r->checkpoint);

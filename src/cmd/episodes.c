@@ -63,14 +63,6 @@ static double start_s(const struct episodes *es, const struct episode *ep) {
   return (ep->start - first) * es->motion->dt;
 }
 
-static void real_or_missing(struct csv *c, double x) {
-  if (isnan(x)) {
-    csv_missing(c);
-  } else {
-    csv_real(c, x);
-  }
-}
-
 static int replace(struct csv *c, const char *path, const char *header, struct err *e) {
   if (unlink(path) != 0 && errno != ENOENT) {
     return err_set(e, EXIT_IO, "%s: %s", path, strerror(errno));
@@ -96,12 +88,12 @@ static int write_clips(const struct episodes *es, const char *path, struct err *
     csv_text(&c, all ? "all" : es->motion->clip[i].name);
     csv_int(&c, s.n);
     csv_int(&c, s.falls);
-    real_or_missing(&c, s.time);
-    real_or_missing(&c, s.track);
-    real_or_missing(&c, s.track_std);
-    real_or_missing(&c, s.local);
-    real_or_missing(&c, s.depth);
-    real_or_missing(&c, s.saturation);
+    csv_real_or_missing(&c, s.time);
+    csv_real_or_missing(&c, s.track);
+    csv_real_or_missing(&c, s.track_std);
+    csv_real_or_missing(&c, s.local);
+    csv_real_or_missing(&c, s.depth);
+    csv_real_or_missing(&c, s.saturation);
     csv_text(&c, es->simulator);
     csv_end(&c, e);
   }
@@ -122,15 +114,15 @@ int episodes_write(const struct episodes *es, const char *path, struct err *e) {
     csv_int(&c, ep->seed);
     csv_int(&c, ep->fell);
     csv_real(&c, ep->time_s);
-    real_or_missing(&c, ep->e_track_cm);
-    real_or_missing(&c, ep->e_track_local_cm);
-    real_or_missing(&c, ep->penetration_mm);
+    csv_real_or_missing(&c, ep->e_track_cm);
+    csv_real_or_missing(&c, ep->e_track_local_cm);
+    csv_real_or_missing(&c, ep->penetration_mm);
     csv_text(&c, es->simulator);
     csv_real(&c, start_s(es, ep));
     csv_int(&c, ep->nsteps);
-    real_or_missing(&c, es->saturation ? es->saturation[i] : NAN);
+    csv_real_or_missing(&c, es->saturation ? es->saturation[i] : NAN);
     csv_text(&c, clip_of(es, ep));
-    real_or_missing(&c, es->penetration_train ? es->penetration_train[i] : NAN);
+    csv_real_or_missing(&c, es->penetration_train ? es->penetration_train[i] : NAN);
     csv_end(&c, e);
   }
   csv_close(&c);

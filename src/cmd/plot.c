@@ -10,7 +10,7 @@
 static void list_figures(char *text, size_t size) {
   for (int i = 0; i < nfigure; i++) {
     size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s  %-9s %s", i ? "\n" : "", figures[i].name,
+    snprintf(text + used, size - used, "%s  %-11s %s", i ? "\n" : "", figures[i].name,
              figures[i].about);
   }
 }

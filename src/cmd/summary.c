@@ -366,14 +366,6 @@ int summary_make(struct summary_row **row, int *n, struct arena *a, const struct
   return 0;
 }
 
-static void real_or_missing(struct csv *c, double x) {
-  if (isnan(x)) {
-    csv_missing(c);
-  } else {
-    csv_real(c, x);
-  }
-}
-
 // A reader sees the old table or the whole new one: written beside it, then moved over it.
 static int replace(const char *fresh, const char *path, struct err *e) {
   if (e->code == 0 && rename(fresh, path) != 0) {
@@ -398,10 +390,10 @@ int summary_write(const struct summary_row *row, int n, const char *path, struct
     csv_text(&c, row[i].variant);
     csv_text(&c, row[i].metric);
     csv_int(&c, row[i].stats.n);
-    real_or_missing(&c, row[i].stats.mean);
-    real_or_missing(&c, row[i].stats.std);
-    real_or_missing(&c, row[i].stats.lo);
-    real_or_missing(&c, row[i].stats.hi);
+    csv_real_or_missing(&c, row[i].stats.mean);
+    csv_real_or_missing(&c, row[i].stats.std);
+    csv_real_or_missing(&c, row[i].stats.lo);
+    csv_real_or_missing(&c, row[i].stats.hi);
     csv_end(&c, e);
   }
   csv_close(&c);
@@ -459,9 +451,9 @@ static int write_bin(struct csv *c, const char *variant, const struct curve *see
   }
   csv_int(c, there);
   for (int k = NAXIS; k < NCURVE; k++) {
-    real_or_missing(c, value[k]);
-    real_or_missing(c, band[k].lo);
-    real_or_missing(c, band[k].hi);
+    csv_real_or_missing(c, value[k]);
+    csv_real_or_missing(c, band[k].lo);
+    csv_real_or_missing(c, band[k].hi);
   }
   return csv_end(c, e);
 }

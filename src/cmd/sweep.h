@@ -15,9 +15,10 @@
 //   metrics: [falls, e_track_cm]
 //
 // or an ordinary spec with axes from the command line. A step's --out names a file in the cell's
-// folder: `transfer --perturb noise=1 --out noisy.csv` is what the metric falls@noisy reads. The product is taken in the file's order; a
-// cell is one variant (text like bundles_kappa50_run) at one seed. Cells are ordered by seed first,
-// so that a sweep that is stopped early has something of every variant.
+// folder: `transfer --perturb noise=1 --out noisy.csv` is what the metric falls@noisy reads. The
+// product is taken in the file's order; a cell is one variant (text like bundles_kappa50_run) at
+// one seed. Cells are ordered by seed first, so that a sweep that is stopped early has something of
+// every variant.
 #pragma once
 #include "base/arena.h"
 #include "base/err.h"

@@ -78,10 +78,11 @@ static int find_paper(struct row *row, struct figure_context *c, struct err *e) 
       csv_reals(&std, c->arena, &t, "std_cm", e)) {
     return e->code;
   }
+  const char *ours = strncmp(row->run->variant, "ppo", 3) == 0 ? "PPO" : "SHAC+BCG";
   int motion = csv_find(&t, "motion"), method = csv_find(&t, "method");
   for (int i = 0; motion >= 0 && method >= 0 && i < t.nrow; i++) {
     if (strcmp(csv_cell(&t, i, motion), row->run->experiment) == 0 &&
-        strcmp(csv_cell(&t, i, method), "SHAC+BCG") == 0) {
+        strcmp(csv_cell(&t, i, method), ours) == 0) {
       row->paper = error[i];
       row->paper_std = std[i];
     }

@@ -48,4 +48,8 @@ int figure_bounce(struct figure_context *c, char why[200], struct err *e);
 int figure_toss(struct figure_context *c, char why[200], struct err *e);
 int figure_time_toss(struct figure_context *c, char why[200], struct err *e);
 int figure_billiard(struct figure_context *c, char why[200], struct err *e);
+int figure_checkpoints(struct figure_context *c, char why[200], struct err *e);
+int figure_methods(struct figure_context *c, char why[200], struct err *e);
+int figure_stiffness(struct figure_context *c, char why[200], struct err *e);
+int figure_bundle(struct figure_context *c, char why[200], struct err *e);
 int figure_strip(struct figure_context *c, char why[200], struct err *e);

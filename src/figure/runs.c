@@ -12,8 +12,13 @@
 
 enum { MAX_DEPTH = 10 };
 
-static const char *const run_files[] = {"progress.csv", "eval.csv",    "transfer.csv",
-                                        "strip.csv",    "gradvar.csv", "table.csv"};
+static const char *const run_files[] = {"progress.csv",
+                                        "eval.csv",
+                                        "transfer.csv",
+                                        "strip.csv",
+                                        "gradvar.csv",
+                                        "table.csv",
+                                        "transfer_checkpoints.csv"};
 enum { NRUN_FILE = sizeof run_files / sizeof *run_files };
 
 struct search {

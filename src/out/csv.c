@@ -200,6 +200,14 @@ void csv_exact(struct csv *c, double x) {
   add_number(c, x, 17);
 }
 
+void csv_real_or_missing(struct csv *c, double x) {
+  if (isnan(x)) {
+    csv_missing(c);
+  } else {
+    csv_real(c, x);
+  }
+}
+
 void csv_int(struct csv *c, long long x) {
   char buf[32];
   int n = snprintf(buf, sizeof buf, "%lld", x);

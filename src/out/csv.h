@@ -26,7 +26,8 @@ int csv_open(struct csv *c, const char *path, const char *header, struct err *e)
 void csv_real(struct csv *c, double x);  // 9 significant digits; "nan", "inf" as such
 void csv_exact(struct csv *c, double x); // 17 digits: reads back as the same double
 void csv_int(struct csv *c, long long x);
-void csv_text(struct csv *c, const char *s); // quoted if it needs to be
+void csv_real_or_missing(struct csv *c, double x); // missing when NaN
+void csv_text(struct csv *c, const char *s);       // quoted if it needs to be
 void csv_missing(struct csv *c);
 int csv_end(struct csv *c, struct err *e);
 // Two empty lines, which csv_read skips: what follows is another data set to gnuplot (index).
