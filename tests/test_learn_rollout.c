@@ -34,6 +34,8 @@ static void restore(struct scene *s) {
   memcpy(s->shac.rollout.counter, s->counter, sizeof(int32_t) * s->shac.rollout.ncounter);
 }
 
+static bool adaptive; // bundles of the next scene
+
 static struct scene *scene_new_with(double observation_noise, int size, double sigma,
                                     bool randomised, enum spec_reward reward) {
   struct scene *s = calloc(1, sizeof *s);
@@ -56,7 +58,9 @@ static struct scene *scene_new_with(double observation_noise, int size, double s
   p->bundle_sigma_p = sigma;
   p->bundle_sigma_v = 2 * sigma;
   p->bundle_force = 250; // so low that many windows open
-  if (randomised) {      // the paper's ranges, with many late actions
+  p->bundle_adaptive = adaptive;
+  p->bundle_tolerance = 0.04; // so small that most loaded contacts open one
+  if (randomised) {           // the paper's ranges, with many late actions
     p->random_friction_hi = 1.2;
     p->random_base_mass = 3;
     p->random_link_mass = p->random_gain = 0.2;
@@ -208,6 +212,37 @@ static void open_loop_gradient(struct open_loop *o, double *daction) {
   }
 }
 
+// Windows of several sizes and spreads, kept while they are open; samples are what ran.
+static void check_choices(const struct scene *s) {
+  const struct bundle *b = &s->shac.rollout.bundle;
+  int least = b->B, most = 0;
+  int64_t substeps = 0, counted = 0;
+  double widest = 0, narrowest = 1;
+  for (int i = 0; i < N * E; i++) {
+    const struct bundle_record *rec = &b->record[i];
+    if (rec->first == b->substeps) {
+      continue;
+    }
+    const struct bundle_choice *c = &rec->choice;
+    substeps += c->size * (b->substeps - rec->first);
+    least = c->size < least ? c->size : least;
+    most = c->size > most ? c->size : most;
+    widest = fmax(widest, c->sigma_p);
+    narrowest = fmin(narrowest, c->sigma_p);
+    assert_float_equal(c->sigma_v, 2 * c->sigma_p, 1e-12);
+    if (!rec->opened) {
+      assert_memory_equal(c, &rec[-E].choice, sizeof *c);
+    }
+  }
+  for (int i = 0; i < E / s->spec.shard; i++) {
+    counted += b->branch_substeps[i];
+  }
+  assert_int_equal(substeps, counted);
+  print_message("%d to %d branches, %.2g to %.2g mm\n", least, most, 1e3 * narrowest, 1e3 * widest);
+  assert_true(least >= 2 && least < most && most <= b->B);
+  assert_true(narrowest < widest && widest <= s->spec.bundle_sigma_p);
+}
+
 static void check_actions(int bundle_size, double sigma, bool randomised, enum spec_reward reward) {
   struct scene *s = scene_new_with(0, bundle_size, sigma, randomised, reward);
   struct rollout *r = &s->shac.rollout;
@@ -250,6 +285,13 @@ static void check_actions(int bundle_size, double sigma, bool randomised, enum s
     truncated += o.end[i] == TRACK_TRUNCATED;
   }
   assert_true(failed > 0 && truncated > 0);
+  // so are the sizes and spreads that windows chose
+  struct bundle_record *held = ARENA_NEW(&s->arena, struct bundle_record, N * E);
+  if (adaptive) {
+    memcpy(held, r->bundle.record, sizeof *held * N * E);
+    r->bundle.held = held;
+    check_choices(s);
+  }
   int opened = 0, went_on = 0;
   for (int i = 0; i < N * E && bundle_on(&r->bundle); i++) {
     const struct bundle_record *rec = &r->bundle.record[i];
@@ -326,6 +368,14 @@ static void test_actions_judged_bundled_and_randomised(void **state) {
   check_actions(5, 0.002, true, REWARD_ADD);
 }
 
+// sizes and spreads from each contact
+static void test_actions_adaptive(void **state) {
+  (void)state;
+  adaptive = true;
+  check_actions(6, 0.003, true, REWARD_EXPONENTIAL);
+  adaptive = false;
+}
+
 // sigma = 0: the same bytes as without bundles, forward and backward, whatever their size
 static void test_bundle_identity(void **state) {
   (void)state;
@@ -345,6 +395,89 @@ static void test_bundle_identity(void **state) {
   assert_memory_equal(a->grad[0], b->grad[0], sizeof(float) * a->nactor);
   scene_free(s[0]);
   scene_free(s[1]);
+}
+
+// ---- what opens a window
+
+// what the last substep of a control step reports is what the solver's contacts say, and a link's
+// load is that of its contacts
+static void test_loads(void **state) {
+  (void)state;
+  struct scene *s = scene_new(0);
+  const struct world *w = &s->world;
+  struct rollout *r = &s->shac.rollout;
+  int W = r->W, S = sim_model_options(w->model)->substeps, n = sim_nload(w->model);
+  int links = sim_nclink(w->model), contacts = sim_ncontact(w->model), touching = 0;
+  struct sim_work *sim = s->shac.work[0].rollout->sim;
+  double *load = ARENA_NEW(&s->arena, double, S *n *W),
+         *ctrl = ARENA_NEW(&s->arena, double, 64 * W);
+  double *force = ARENA_NEW(&s->arena, double, 2 * contacts * W), *height = force + contacts * W;
+  assert_int_equal(n, links + 2 * contacts);
+  for (int g = 0; g < r->ngroup; g++) {
+    w->sim->substeps_fwd(w->model, sim, r->group[g].qpos, r->group[g].qvel, NULL, load, ctrl,
+                         r->param, 0, S);
+    w->sim->contacts(w->model, sim, force, height);
+    const double *last = load + (S - 1) * n * W;
+    assert_memory_equal(last + links * W, force, sizeof(double) * (size_t)(2 * contacts * W));
+    for (int l = 0; l < W; l++) {
+      for (int f = 0; f < links; f++) {
+        struct sim_clink_info c = sim_clink(w->model, f);
+        double sum = 0;
+        for (int k = c.first; k < c.first + c.count; k++) {
+          sum += force[k * W + l];
+        }
+        touching += sum > 0;
+        assert_float_equal(last[f * W + l], sum, 1e-9);
+      }
+    }
+  }
+  assert_true(touching > 10);
+  scene_free(s);
+}
+
+// A window opens in the first substep in which the contacts of a link together, or one of them,
+// carry more than tau; nowhere else.
+static void check_trigger(enum spec_trigger trigger, double tau, int *loaded) {
+  struct scene *s = scene_new_with(0, 4, 0.002, false, REWARD_EXPONENTIAL);
+  s->spec.bundle_trigger = trigger;
+  s->spec.bundle_force = tau;
+  shac_rollout(&s->shac);
+  const struct rollout *r = &s->shac.rollout;
+  const struct bundle *b = &r->bundle;
+  int links = sim_nclink(s->world.model), n = sim_nload(s->world.model), W = r->W;
+  int opened = 0;
+  *loaded = 0;
+  for (int i = 0; i < N * E; i++) {
+    int t = i / E, e = i % E, want = b->substeps;
+    const double *load = r->step[t * r->ngroup + e / W].load + e % W;
+    for (int sub = b->substeps - 1; sub >= 0; sub--) {
+      for (int f = 0; f < links; f++) {
+        struct sim_clink_info c = sim_clink(s->world.model, f);
+        double sum = 0, most = 0;
+        for (int k = c.first; k < c.first + c.count; k++) {
+          double one = load[(sub * n + links + k) * W];
+          sum += one;
+          most = fmax(most, one);
+        }
+        want = (trigger == TRIGGER_SPHERE ? most : sum) > tau ? sub : want;
+      }
+    }
+    const struct bundle_record *rec = &b->record[i];
+    bool open = rec->first == 0 && !rec->opened; // since the step before
+    assert_true(open || rec->first == want);
+    assert_true(open || rec->opened == (want < b->substeps));
+    opened += rec->opened;
+    *loaded += want < b->substeps;
+  }
+  assert_true(opened > 5);
+  scene_free(s);
+}
+static void test_triggers(void **state) {
+  (void)state;
+  int foot, sphere;
+  check_trigger(TRIGGER_FOOT, 150, &foot);
+  check_trigger(TRIGGER_SPHERE, 150, &sphere);
+  assert_true(sphere < foot); // a foot stands on several
 }
 
 // ---- the whole loss
@@ -441,7 +574,10 @@ int main(void) {
       cmocka_unit_test(test_actions_randomised_bundled),
       cmocka_unit_test(test_actions_judged),
       cmocka_unit_test(test_actions_judged_bundled_and_randomised),
+      cmocka_unit_test(test_actions_adaptive),
       cmocka_unit_test(test_bundle_identity),
+      cmocka_unit_test(test_loads),
+      cmocka_unit_test(test_triggers),
       cmocka_unit_test(test_weights),
       cmocka_unit_test(test_weights_with_noise),
   };

@@ -21,7 +21,7 @@ enum { RESAMPLES = 100, MAX_VARIANTS = 10, MAX_LENGTHS = 16 };
 
 static const char gradvar_header[] =
     "iteration,env_steps,variant,variance,lo,hi,direction_spread,dlo,dhi,norm_median,mean_norm,"
-    "variance_median,ratio,ratio_lo,ratio_hi,bundle_fraction,windows,envs,seed";
+    "variance_median,ratio,ratio_lo,ratio_hi,bundle_fraction,windows,envs,seed,samples_per_step";
 static const char cloud_header[] =
     "index,variant,x,y,norm,frame,branch,x_name,y_name,length,iteration,seed";
 static const char spread_header[] =
@@ -43,6 +43,7 @@ struct variant {
   struct shac shac;
   double *gram; // (windows, E, E)
   double open;  // environments' control steps with an open bundle
+  double extra; // substeps of branches for each of an environment
 };
 
 struct row { // of one variant at one checkpoint
@@ -52,6 +53,7 @@ struct row { // of one variant at one checkpoint
   struct gradstat stat;
   struct gradstat_band ratio; // variance over that of the first variant, resample by resample
   double bundle_fraction;
+  double samples; // for each control step of an environment: 1, and what its branches took
 };
 
 struct gradvar {
@@ -81,12 +83,19 @@ static int parse_variant(struct variant *v, struct arena *a, const char *text, s
   return 0;
 }
 
+static int check_algorithm(const struct spec *s, struct err *e) {
+  if (s->algorithm == ALGORITHM_SHAC) {
+    return 0;
+  }
+  return err_set(e, EXIT_USAGE,
+                 "gradvar: expected a run of algorithm shac, found ppo, which has no gradients "
+                 "through the simulator");
+}
+
 static int open_variants(struct variant *v, int *n, struct arena *a, const struct spec *s,
                          const struct gradvar_options *o, struct err *e) {
-  if (s->algorithm != ALGORITHM_SHAC) {
-    return err_set(e, EXIT_USAGE,
-                   "gradvar: expected a run of algorithm shac, found ppo, which "
-                   "has no gradients through the simulator");
+  if (check_algorithm(s, e)) {
+    return e->code;
   }
   *n = 2 + o->variant.n;
   if (*n > MAX_VARIANTS) {
@@ -148,7 +157,10 @@ static void measure_windows(struct variant *v, int n, struct gradcloud *cloud,
       shac_gradient(s, scale);
       gradstat_gram(v[i].gram + (size_t)k * (size_t)(r->E * r->E), a, s);
       for (int j = 0; j < r->nshard && bundle_on(&s->rollout.bundle); j++) {
-        v[i].open += (double)s->rollout.bundle.open_steps[j] / r->E / r->N / o->windows;
+        const struct bundle *b = &s->rollout.bundle;
+        double steps = (double)r->E * r->N * o->windows;
+        v[i].open += (double)b->open_steps[j] / steps;
+        v[i].extra += (double)b->branch_substeps[j] / b->substeps / steps;
       }
       if (cloud && i == 1) {
         gradcloud_collect(cloud, s, (o->points + o->windows - 1) / o->windows);
@@ -187,6 +199,7 @@ static int write_row(struct csv *c, const struct row *r, const struct gradvar_op
   csv_int(c, o->windows);
   csv_int(c, E);
   csv_int(c, r->seed);
+  csv_real(c, r->samples);
   return csv_end(c, e);
 }
 
@@ -201,7 +214,8 @@ static int write_rows(struct gradvar *g, const struct variant *v, int n, struct 
                       .seed = s->spec->seed,
                       .iteration = s->iteration,
                       .env_steps = s->env_steps,
-                      .bundle_fraction = v[i].open};
+                      .bundle_fraction = v[i].open,
+                      .samples = 1 + v[i].extra};
     gradstat_measure(&row.stat, a, v[i].gram, g->o->windows, E, RESAMPLES, (uint64_t)s->spec->seed);
     first = i == 0 ? row.stat : first;
     double ratio[RESAMPLES];
@@ -448,6 +462,9 @@ static const char *find_run(struct spec *spec, struct arena *a, const char *name
   } else {
     spec->seed = o->run.seeds.given ? seed : spec->seed;
     dir = rundir_path(a, spec, NULL);
+    if (check_algorithm(spec, e)) { // before hours of training
+      return NULL;
+    }
     if (!file_exists(rundir_file(a, dir, "spec.yaml")) && train_first(name, o, spec->seed, e)) {
       return NULL;
     }
@@ -499,6 +516,7 @@ static struct row mean_row(const struct gradvar *g, const char *variant) {
     mean.stat.norm_median += (r->stat.norm_median - mean.stat.norm_median) / n;
     mean.stat.mean_norm += (r->stat.mean_norm - mean.stat.mean_norm) / n;
     mean.bundle_fraction += (r->bundle_fraction - mean.bundle_fraction) / n;
+    mean.samples += (r->samples - mean.samples) / n;
   }
   return mean;
 }
@@ -533,6 +551,7 @@ static void row_to_json(cJSON *list, const struct row *r, bool place) {
   json_add_real(o, "ratio_lo", r->ratio.lo);
   json_add_real(o, "ratio_hi", r->ratio.hi);
   json_add_real(o, "bundle_fraction", r->bundle_fraction);
+  json_add_real(o, "samples_per_step", r->samples);
 }
 
 static int print_json(const struct gradvar *g, struct err *e) {
@@ -566,6 +585,7 @@ static void print_table(const struct gradvar *g, struct arena *a) {
   table_column(&t, "95 %", "low", 3);
   table_column(&t, "95 %", "high", 3);
   table_column(&t, "bundled", "%", 1);
+  table_column(&t, "samples", "/ step", 2);
   for (int i = 0; i < g->nrow; i++) {
     const struct row *r = &g->row[i];
     table_int(&t, r->seed);
@@ -580,6 +600,7 @@ static void print_table(const struct gradvar *g, struct arena *a) {
     table_real(&t, r->ratio.lo);
     table_real(&t, r->ratio.hi);
     table_real(&t, 100 * r->bundle_fraction);
+    table_real(&t, r->samples);
   }
   table_print(&t, stdout);
 }

@@ -30,6 +30,12 @@ void bundle_new(struct bundle *b, struct arena *a, const struct world *w) {
   b->nstate = r->nq + r->nv;
   b->substeps = sim_model_options(w->model)->substeps;
   b->nclink = sim_nclink(w->model);
+  b->ncontact = sim_ncontact(w->model);
+  b->nload = sim_nload(w->model);
+  b->kappa = sim_param_find(w->model, "kappa").first;
+  for (int i = 0; i < r->nlink; i++) {
+    b->mass += r->link[i].mass;
+  }
   b->nparam = sim_nparam(w->model);
   b->nominal = ARENA_NEW(a, double, b->nparam *W);
   sim_param_default(w->model, b->nominal, W);
@@ -49,6 +55,7 @@ void bundle_new(struct bundle *b, struct arena *a, const struct world *w) {
     }
   }
   b->left = ARENA_NEW(a, int, b->E);
+  b->open = ARENA_NEW(a, struct bundle_choice, b->E);
   b->branch = ARENA_NEW(a, double, b->E * b->B * b->nstate);
   b->carry = ARENA_NEW(a, double, b->E * b->B * 2 * r->nv);
   b->start = ARENA_NEW(a, double, b->E *(2 * r->nv + r->nu));
@@ -115,7 +122,7 @@ static void contact_centre(double local[3], const struct bundle *b, int f) {
 // `loaded`; J^+ = J' (J J' + lambda 1)^-1 over the joints of the link's chain, the root held
 // (paper, sec. 3).
 static void perturb(struct bundle *b, struct bundle_work *bw, const struct bundle_view *view,
-                    uint64_t loaded, int substep, int env) {
+                    uint64_t loaded, const struct bundle_choice *choice, int substep, int env) {
   const struct robot *r = &b->world->robot;
   const struct spec *s = b->spec;
   int nv = r->nv;
@@ -145,10 +152,10 @@ static void perturb(struct bundle *b, struct bundle_work *bw, const struct bundl
       }
     }
     invert3(inv, A);
-    for (int k = 0; k < b->B; k++) {
+    for (int k = 0; k < choice->size; k++) {
       double *q = branch + k * b->nstate, *v = q + r->nq;
       for (int pass = 0; pass < 2; pass++) { // positions, then velocities
-        double x[3], y[3], sigma = pass ? s->bundle_sigma_v : s->bundle_sigma_p;
+        double x[3], y[3], sigma = pass ? choice->sigma_v : choice->sigma_p;
         for (int i = 0; i < 3; i++) {
           x[i] = sigma * rng_normal(&draw);
         }
@@ -194,19 +201,20 @@ static double chordal_sum(double sum[4], const double *const *branch, int B, int
 }
 
 // Numbers: anchored mean, exact where branches agree; rotations: chordal mean, normalised.
-static void branches_mean(double *mean, const struct bundle *b, const double *const *branch) {
+static void branches_mean(double *mean, const struct bundle *b, const double *const *branch,
+                          int B) {
   const struct robot *r = &b->world->robot;
   for (int i = 0; i < b->nstate; i++) {
     double sum = 0;
-    for (int k = 1; k < b->B; k++) {
+    for (int k = 1; k < B; k++) {
       sum += branch[k][i] - branch[0][i];
     }
-    mean[i] = branch[0][i] + sum / b->B;
+    mean[i] = branch[0][i] + sum / B;
   }
   for (int i = 0; i < r->nlink; i++) {
     int at, dof;
     if (is_rotation(&r->link[i], &at, &dof)) {
-      double sum[4], length = chordal_sum(sum, branch, b->B, at);
+      double sum[4], length = chordal_sum(sum, branch, B, at);
       for (int c = 0; c < 4; c++) {
         mean[at + c] = sum[c] / length;
       }
@@ -216,10 +224,10 @@ static void branches_mean(double *mean, const struct bundle *b, const double *co
 
 // cotangent d (2 nv) of the mean -> its share for branch k, added to share (2 nv)
 static void branches_mean_adj(double *share, const struct bundle *b, const double *const *branch,
-                              const double *d, int k) {
+                              int B, const double *d, int k) {
   const struct robot *r = &b->world->robot;
   for (int i = 0; i < 2 * r->nv; i++) {
-    share[i] += d[i] / b->B;
+    share[i] += d[i] / B;
   }
   for (int i = 0; i < r->nlink; i++) {
     int at, dof;
@@ -227,7 +235,7 @@ static void branches_mean_adj(double *share, const struct bundle *b, const doubl
       continue;
     }
     // mean moves by (1 / |sum|) Im((mean* q_k)(0, dth)); exact, 1 / B when all agree
-    double sum[4], length = chordal_sum(sum, branch, b->B, at), m[4], w, x[3];
+    double sum[4], length = chordal_sum(sum, branch, B, at), m[4], w, x[3];
     const double *q = branch[k] + at, *t = d + dof;
     for (int c = 0; c < 4; c++) {
       m[c] = sum[c] / length;
@@ -242,7 +250,7 @@ static void branches_mean_adj(double *share, const struct bundle *b, const doubl
     double cross[3] = {x[1] * t[2] - x[2] * t[1], x[2] * t[0] - x[0] * t[2],
                        x[0] * t[1] - x[1] * t[0]};
     for (int c = 0; c < 3; c++) {
-      share[dof + c] += (w * t[c] - cross[c]) / length - t[c] / b->B;
+      share[dof + c] += (w * t[c] - cross[c]) / length - t[c] / B;
     }
   }
 }
@@ -264,20 +272,65 @@ static void put(double *x, const double *x1, int n, int W, int l) {
   }
 }
 
-// first substep (and links) at which a load passes tau; substeps if none does
-static int trigger(const struct bundle *b, const struct bundle_view *v, uint64_t *loaded) {
-  *loaded = 0;
-  for (int s = 0; s < b->substeps; s++) {
-    for (int f = 0; f < b->nclink && f < 64; f++) {
-      if (v->load[(s * b->nclink + f) * b->W + v->lane] > b->spec->bundle_force) {
-        *loaded |= (uint64_t)1 << f;
-      }
+// links (as bits) that carry more than tau in a substep, or one of whose candidates does
+static uint64_t loaded_links(const struct bundle *b, const double *load, int lane) {
+  uint64_t loaded = 0;
+  for (int f = 0; f < b->nclink && f < 64; f++) {
+    struct sim_clink_info c = sim_clink(b->world->model, f);
+    bool sphere = b->spec->bundle_trigger == TRIGGER_SPHERE;
+    int first = sphere ? b->nclink + c.first : f, count = sphere ? c.count : 1;
+    for (int i = first; i < first + count; i++) {
+      loaded |= load[i * b->W + lane] > b->spec->bundle_force ? (uint64_t)1 << f : 0;
     }
+  }
+  return loaded;
+}
+
+// of the loaded links' own choices, the one with most branches
+static struct bundle_choice choose(const struct bundle *b, const struct bundle_view *v,
+                                   const double *load, uint64_t loaded) {
+  if (!b->spec->bundle_adaptive) {
+    return bundle_choice_fixed(b->spec);
+  }
+  struct bundle_choice most = {.size = 1};
+  for (int f = 0; f < b->nclink; f++) {
+    struct sim_clink_info c = sim_clink(b->world->model, f);
+    const double *force = load + (b->nclink + c.first) * b->W + v->lane;
+    if (loaded >> f & 1) {
+      struct bundle_choice own =
+          bundle_choice_adaptive(b->spec, force, force + b->ncontact * b->W, c.count, b->W,
+                                 v->param[b->kappa * b->W + v->lane], b->mass);
+      most = own.size > most.size ? own : most;
+    }
+  }
+  return most;
+}
+
+// First substep, links and choice with which a window opens; substeps if none does.
+static int trigger(const struct bundle *b, const struct bundle_view *v, uint64_t *loaded,
+                   struct bundle_choice *choice) {
+  for (int s = 0; s < b->substeps; s++) {
+    const double *load = v->load + s * b->nload * b->W;
+    *loaded = loaded_links(b, load, v->lane);
     if (*loaded) {
-      return s;
+      *choice = choose(b, v, load, *loaded);
+      if (choice->size > 1) {
+        return s;
+      }
     }
   }
   return b->substeps;
+}
+
+// the same where and as it was before
+static int trigger_held(const struct bundle *b, const struct bundle_view *v, uint64_t *loaded,
+                        struct bundle_choice *choice, const struct bundle_record *held) {
+  if (!held->opened) {
+    return b->substeps;
+  }
+  *choice = held->choice;
+  *loaded = loaded_links(b, v->load + held->first * b->nload * b->W, v->lane);
+  return held->first;
 }
 
 // decides what is open at step t; states of new branches into b->branch
@@ -290,21 +343,25 @@ static void open_windows(struct bundle *b, struct bundle_work *bw, const struct 
     *rec = (struct bundle_record){.first = b->substeps};
     if (b->left[env] > 0) {
       rec->first = 0;
+      rec->choice = b->open[env];
       continue;
     }
-    rec->first = trigger(b, &view[i], &loaded);
+    rec->first = b->held
+                     ? trigger_held(b, &view[i], &loaded, &rec->choice, &b->held[t * b->E + env])
+                     : trigger(b, &view[i], &loaded, &rec->choice);
     if (rec->first == b->substeps) {
       continue;
     }
     rec->opened = true;
+    b->open[env] = rec->choice;
     b->left[env] = b->spec->bundle_horizon;
     double *branch = b->branch + (size_t)(env * b->B * b->nstate);
     take(branch, view[i].trail + (size_t)(rec->first * b->nstate * b->W), b->nstate, b->W,
          view[i].lane);
-    for (int k = 1; k < b->B; k++) {
+    for (int k = 1; k < rec->choice.size; k++) {
       memcpy(branch + k * b->nstate, branch, sizeof(double) * (size_t)b->nstate);
     }
-    perturb(b, bw, &view[i], loaded, rec->first, env);
+    perturb(b, bw, &view[i], loaded, &rec->choice, rec->first, env);
   }
 }
 
@@ -323,7 +380,7 @@ static void lay_out(struct bundle *b, struct bundle_step *step, const struct bun
         continue;
       }
       rec->instance = base + n;
-      for (int k = 0; k < b->B; k++, n++) {
+      for (int k = 0; k < rec->choice.size; k++, n++) {
         struct branch_lanes *l = lanes_of(b, step, base + n);
         l->first = first;
         put(l->after, b->branch + (size_t)((env * b->B + k) * b->nstate), b->nstate, W,
@@ -335,7 +392,7 @@ static void lay_out(struct bundle *b, struct bundle_step *step, const struct bun
           l->param[j * W + (base + n) % W] = view[i].param[j * W + view[i].lane];
         }
       }
-      b->branch_substeps[shard] += b->B * (b->substeps - first);
+      b->branch_substeps[shard] += rec->choice.size * (b->substeps - first);
       b->open_steps[shard]++;
     }
     // idle lanes repeat the last branch: their results are never read
@@ -375,7 +432,7 @@ void bundle_fwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
     }
     double *branch = b->branch + (size_t)(env * b->B * b->nstate);
     rec->same = true;
-    for (int k = 0; k < b->B; k++) {
+    for (int k = 0; k < rec->choice.size; k++) {
       int at = rec->instance + k;
       take(branch + k * b->nstate, lanes_of(b, step, at)->after, b->nstate, W, at % W);
       bw->branch[k] = branch + k * b->nstate;
@@ -384,7 +441,7 @@ void bundle_fwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
     if (rec->same) {
       memcpy(bw->mean, branch, sizeof(double) * (size_t)b->nstate);
     } else {
-      branches_mean(bw->mean, b, bw->branch);
+      branches_mean(bw->mean, b, bw->branch, rec->choice.size);
     }
     put(view[i].qpos, bw->mean, nq, W, view[i].lane);
     put(view[i].qvel, bw->mean + nq, nv, W, view[i].lane);
@@ -419,15 +476,15 @@ void bundle_bwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
     take(d, view[i].dq, nv, W, view[i].lane);
     take(d + nv, view[i].dv, nv, W, view[i].lane);
     memset(carry, 0, sizeof(double) * (size_t)(2 * nv)); // branch 0 went on from the mean
-    for (int k = 0; k < b->B; k++) {
+    for (int k = 0; k < rec->choice.size; k++) {
       int at = rec->instance + k;
       take(states + k * b->nstate, lanes_of(b, step, at)->after, b->nstate, W, at % W);
       bw->branch[k] = states + k * b->nstate;
     }
-    for (int k = 0; k < b->B; k++) {
+    for (int k = 0; k < rec->choice.size; k++) {
       double *share = carry + k * 2 * nv;
       if (!rec->same) {
-        branches_mean_adj(share, b, bw->branch, d, k);
+        branches_mean_adj(share, b, bw->branch, rec->choice.size, d, k);
       } else if (k == 0) {
         memcpy(share, d, sizeof(double) * (size_t)(2 * nv));
       }
@@ -452,7 +509,8 @@ void bundle_bwd(struct bundle *b, struct bundle_work *bw, struct sim_work *sim,
     for (int e = 0; e < b->S; e++) {
       const struct bundle_record *rec = &b->record[t * b->E + shard * b->S + e];
       int from = rec->instance > i * W ? rec->instance : i * W;
-      for (int at = from; rec->first < b->substeps && at < rec->instance + b->B && at < (i + 1) * W;
+      for (int at = from;
+           rec->first < b->substeps && at < rec->instance + rec->choice.size && at < (i + 1) * W;
            at++) {
         owner[at % W] = shard * b->S + e;
         number[at % W] = at - rec->instance;

@@ -42,10 +42,11 @@ static void take_contact(struct gradcloud_contact *k, const struct rollout *r, i
   size_t at = (size_t)(rec->first * n * W);
   k->frame = p->frame[l];
   k->first = rec->first;
+  k->size = rec->choice.size;
   take_lane(k->ctrl, p->ctrl, r->nu, W, l);
   take_lane(k->state, p->trail + at, n, W, l);
   const struct bundle_step *step = &b->step[t * r->nshard + env / r->S];
-  for (int i = 0; i < b->B; i++) {
+  for (int i = 0; i < rec->choice.size; i++) {
     int instance = rec->instance + i;
     take_lane(k->state + (1 + i) * n, step->lanes[instance / W].trail + at, n, W, instance % W);
   }
@@ -131,7 +132,7 @@ static void contact_fwd(struct cloud_work *w, const struct gradcloud *c, const s
   const struct world *world = c->world;
   int W = r->W, n = r->nq + r->nv, substeps = sim_model_options(world->model)->substeps;
   for (int l = 0; l < W; l++) {
-    int instance = first + l <= c->B ? first + l : c->B; // idle lanes repeat the last
+    int instance = first + l <= k->size ? first + l : k->size; // idle lanes repeat the last
     for (int i = 0; i < n; i++) {
       w->state[i * W + l] = k->state[instance * n + i];
     }
@@ -179,6 +180,7 @@ void gradcloud_gradients(double *grad, struct arena *a, const struct gradcloud *
 #pragma omp parallel for schedule(dynamic) num_threads(s->threads)
   for (int i = 0; i < c->n; i++) {
     struct cloud_work *w = &work[omp_get_thread_num()];
+    int size = c->contact[i].size;
     for (int first = 0; first <= c->B; first += W) {
       contact_fwd(w, c, s, &c->contact[i], first);
       for (int j = 0; j < nlength; j++) {
@@ -186,7 +188,7 @@ void gradcloud_gradients(double *grad, struct arena *a, const struct gradcloud *
         for (int l = 0; l < W && first + l <= c->B; l++) {
           double *g = grad + ((size_t)(j * c->n + i) * (size_t)(1 + c->B) + (size_t)(first + l)) *
                                  (size_t)(2 * nv);
-          bool finite = true;
+          bool finite = first + l <= size;
           take_lane(g, w->dq, nv, W, l);
           take_lane(g + nv, w->dv, nv, W, l);
           for (int d = 0; d < 2 * nv; d++) {
@@ -213,10 +215,11 @@ int gradcloud_points(double *point, int *contact, int *branch, const struct grad
     for (int k = 0; k < npoint; k++) {
       double *p = point + (size_t)n * (size_t)size;
       if (variant == GRADCLOUD_BUNDLE) {
+        int B = c->contact[i].size;
         for (int d = 0; d < size; d++) {
           p[d] = 0;
-          for (int j = 1; j <= c->B; j++) {
-            p[d] += g[j * size + d] / c->B;
+          for (int j = 1; j <= B; j++) {
+            p[d] += g[j * size + d] / B;
           }
         }
       } else {

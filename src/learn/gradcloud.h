@@ -14,13 +14,15 @@
 
 struct gradcloud_contact {
   int frame, first; // of the control step; its substep where the branches begin
+  int size;         // branches; at most B
   double *state;    // (1 + B, nq + nv): unperturbed, then the branches
   double *ctrl;     // (nu) of the control step
 };
 
 struct gradcloud {
   const struct world *world;
-  int B, longest; // branches; control steps that a contact is followed for at most
+  int B,
+      longest; // most branches of a contact; control steps that a contact is followed for at most
   int n, capacity;
   struct gradcloud_contact *contact; // (n)
 };
@@ -32,7 +34,8 @@ void gradcloud_new(struct gradcloud *c, struct arena *a, const struct shac *s, i
 // those too near to the clip's end are passed over.
 void gradcloud_collect(struct gradcloud *c, const struct shac *s, int most);
 // grad (nlength, n, 1 + B, 2 nv): gradients after length[i] control steps, the one of the contact
-// included; lengths rise and are at most c->longest. NaN where a state left the finite numbers.
+// included; lengths rise and are at most c->longest. NaN where a state left the finite numbers, and
+// for branches that an adaptive bundle has not.
 // Uses s's policy and threads; the numbers do not depend on how many there are.
 void gradcloud_gradients(double *grad, struct arena *a, const struct gradcloud *c,
                          const struct shac *s, const int *length, int nlength);

@@ -39,7 +39,7 @@ void rollout_new(struct rollout *r, struct arena *a, const struct world *w, bool
     g->dctrl = ARENA_NEW(a, double, nu);
   }
   size_t substeps = (size_t)sim_model_options(w->model)->substeps;
-  size_t loads = substeps * (size_t)sim_nclink(w->model) * W;
+  size_t loads = substeps * (size_t)sim_nload(w->model) * W;
   r->step = ARENA_NEW(a, struct lane_step, r->N * r->ngroup);
   for (int i = 0; i < r->N * r->ngroup; i++) {
     struct lane_step *p = &r->step[i];

@@ -36,7 +36,7 @@ struct lane_group {                  // W neighbouring environments, now
 
 struct lane_step {               // one control step of one group, as backward needs it
   double *trail;                 // (substeps, nq + nv, W) states at the start of each substep
-  double *load;                  // (substeps, nclink, W) of the nominal step; with bundles only
+  double *load;                  // (substeps, nload, W) of the nominal step; with bundles only
   double *ctrl;                  // (nu, W)
   const double *param;           // (nparam, W) of the simulator
   int late[SIM_WIDTH];           // != 0: the control is that of the action before

@@ -36,8 +36,8 @@ static void half_substeps_fwd(const struct sim_model *m, struct sim_work *w, dou
                steps * state, h);
     }
     if (load) {
-      put_half(load + first * m->nclink * SIM_WIDTH, io->load + first * m->nclink * HALF_LANES,
-               steps * m->nclink, h);
+      int n = sim_nload(m);
+      put_half(load + first * n * SIM_WIDTH, io->load + first * n * HALF_LANES, steps * n, h);
     }
   }
 }

@@ -371,6 +371,9 @@ void sim_contact_point(const struct sim_model *m, int k, double point[3]) {
 int sim_nclink(const struct sim_model *m) {
   return m->nclink;
 }
+int sim_nload(const struct sim_model *m) {
+  return m->nclink + 2 * m->ncontact;
+}
 struct sim_clink_info sim_clink(const struct sim_model *m, int f) {
   const struct sim_contact_link *c = &m->clink[f];
   return (struct sim_clink_info){.link = c->link, .first = c->first, .count = c->count};
@@ -385,7 +388,7 @@ static void half_new(struct sim_half *half, struct arena *a, const struct sim_mo
   half->q = ARENA_NEW(a, double, nq);
   half->v = ARENA_NEW(a, double, nv);
   half->trail = ARENA_NEW(a, double, S *(nq + nv));
-  half->load = ARENA_NEW(a, double, S *(size_t)(m->nclink + 1) * W);
+  half->load = ARENA_NEW(a, double, S *(size_t)(sim_nload(m) + 1) * W);
   half->ctrl = ARENA_NEW(a, double, nu);
   half->param = ARENA_NEW(a, double, np);
   half->dq = ARENA_NEW(a, double, nv);

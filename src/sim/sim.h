@@ -65,6 +65,7 @@ struct sim_clink_info {
 };
 int sim_nclink(const struct sim_model *m);
 struct sim_clink_info sim_clink(const struct sim_model *m, int f);
+int sim_nload(const struct sim_model *m); // numbers of a substep's load: sim_nclink + 2 sim_ncontact
 
 // Per-lane parameters, one slab of sim_nparam(m) numbers per lane; its gradient has the same
 // layout.
@@ -116,7 +117,8 @@ struct sim_kernels {
                    const double *param);
 
   // The same for substeps first .. end - 1 of a control step; trail is the whole step's. load, if
-  // not NULL: normal force (N) per contact link, (substeps, sim_nclink, W).
+  // not NULL, (substeps, sim_nload, W): normal force (N) per contact link, then per candidate, then
+  // the candidates' heights above the floor (m), all as the substep's contact solve saw them.
   void (*substeps_fwd)(const struct sim_model *m, struct sim_work *w, double *qpos, double *qvel,
                        double *trail, double *load, const double *ctrl, const double *param,
                        int first, int end);

@@ -173,13 +173,17 @@ LANE void denormals_off(void) {
 #endif
 }
 
-// normal force (N) on each contact link in the substep just evaluated
-static void link_loads(const struct sim_model *m, const struct sim_work *w, realw *load) {
+// what each contact link and candidate carries, and where it is, in the substep just evaluated
+static void contact_loads(const struct sim_model *m, const struct sim_work *w, realw *load) {
   for (int f = 0; f < m->nclink; f++) {
     load[f] = splat(0);
   }
   for (int slot = 0; slot < w->nslot; slot++) {
     load[w->act[w->slot_act[slot]]] += w->Q[w->slot_cand[slot]][2] / m->opt.dt;
+  }
+  for (int i = 0; i < m->ncontact; i++) {
+    load[m->nclink + i] = w->Q[i][2] / m->opt.dt;
+    load[m->nclink + m->ncontact + i] = w->height[i];
   }
 }
 
@@ -200,7 +204,7 @@ static void substeps_fwd(const struct sim_model *m, struct sim_work *w, double *
     }
     substep_eval(m, w, q, v, (const realw *)ctrl, (const realw *)param);
     if (load) {
-      link_loads(m, w, (realw *)load + s * m->nclink);
+      contact_loads(m, w, (realw *)load + s * sim_nload(m));
     }
     substep_advance(m, w, q, v);
   }

@@ -130,6 +130,18 @@ int spec_check(const struct spec *s, struct err *e) {
                    "integrator: expected euler with contact.model mujoco, which has no midpoint "
                    "form, found moreau; set integrator: euler");
   }
+  if (s->bundle_adaptive && s->bundle_size > 1) {
+    if (s->contact_model != CONTACT_SMOOTHED) {
+      return err_set(
+          e, EXIT_USAGE,
+          "bundle.adaptive: expected false with contact.model mujoco: sensitivity is that "
+          "of smoothed contacts");
+    }
+    if (s->bundle_sigma_p == 0) {
+      return err_set(e, EXIT_USAGE,
+                     "bundle.sigma_p: expected the largest spread with bundle.adaptive, found 0");
+    }
+  }
   if (s->contact_friction < 0 && s->contact_friction != -1) {
     return err_set(e, EXIT_USAGE,
                    "contact.friction: expected 0 or more, or -1 for the robot's own, found %g",

@@ -27,6 +27,7 @@ enum spec_contact_model { CONTACT_SMOOTHED, CONTACT_MUJOCO };
 enum spec_contact_step { CONTACT_STEP_SPLIT, CONTACT_STEP_PUBLISHED };
 enum spec_observation { OBSERVATION_COMPACT, OBSERVATION_PAPER };
 enum spec_reward { REWARD_EXPONENTIAL, REWARD_ADD };
+enum spec_trigger { TRIGGER_FOOT, TRIGGER_SPHERE };
 enum spec_residual { RESIDUAL_COMPACT, RESIDUAL_PAPER };
 
 struct spec_ints {
