@@ -65,7 +65,8 @@ struct sim_clink_info {
 };
 int sim_nclink(const struct sim_model *m);
 struct sim_clink_info sim_clink(const struct sim_model *m, int f);
-int sim_nload(const struct sim_model *m); // numbers of a substep's load: sim_nclink + 2 sim_ncontact
+// numbers of a substep's load: sim_nclink + 2 sim_ncontact
+int sim_nload(const struct sim_model *m);
 
 // Per-lane parameters, one slab of sim_nparam(m) numbers per lane; its gradient has the same
 // layout.
