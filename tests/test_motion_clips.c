@@ -132,10 +132,12 @@ static void open_world(struct world *w, struct spec *s, const char *motion) {
   }
 }
 
-// Observation, residual and reward of states near frame[l] of the second clip.
-static void look(double *obs, double *residual, double *reward, const struct world *w, int first) {
+// Observation, residual and reward of states at both ends of a clip.
+static void look(double *obs, double *residual, double *reward, const struct world *w,
+                 const struct motion_clip *clip) {
   const struct track *t = &w->track;
-  int W = w->sim->width, frame[SIM_WIDTH], begins[SIM_WIDTH] = {0}, n = w->motion.nframe - first;
+  int W = w->sim->width, frame[SIM_WIDTH], begins[SIM_WIDTH] = {0}, first = clip->first,
+      n = clip->nframe;
   struct track_work *tw = track_work_new(&scene.arena, t, W);
   struct sim_work *sw = sim_work_new(&scene.arena, w->model, W);
   double *q = ARENA_NEW(&scene.arena, double, w->robot.nq *W);
@@ -170,14 +172,10 @@ static void task_stays_inside_a_clip(void **state) {
     open_world(&wb, &both, folder);
     open_world(&wa, &alone, scene_path(k ? "two/short.csv" : "two/long.csv"));
     int W = wb.sim->width, nobs = wb.track.nobs * W, nres = wb.track.nres * W;
-    int first = k ? wb.motion.clip[1].first : 0;
-    if (k == 0) { // frames counted from the end of the first clip, not of the second
-      wb.motion.nframe = wb.motion.clip[0].nframe;
-    }
     double *x = ARENA_NEW(&scene.arena, double, 2 * (nobs + nres + W));
     double *y = x + nobs + nres + W;
-    look(x, x + nobs, x + nobs + nres, &wb, first);
-    look(y, y + nobs, y + nobs + nres, &wa, 0);
+    look(x, x + nobs, x + nobs + nres, &wb, &wb.motion.clip[k]);
+    look(y, y + nobs, y + nobs + nres, &wa, wa.motion.clip);
     assert_memory_equal(x, y, sizeof(double) * (size_t)(nobs + nres + W));
   }
 }
