@@ -45,13 +45,17 @@ int experiment_table(bool *handled, const char *name, const struct run_options *
       [TASK_TOSS] = table_toss,
       [TASK_TIME_TOSS] = table_time_toss,
       [TASK_BILLIARD] = table_billiard,
+      [TASK_IDENTIFY] = NULL,
   };
   struct arena a;
   struct spec s;
   struct err none = {0};
   arena_init(&a);
   *handled = spec_read(&s, &a, name, &none) == 0 && s.task != TASK_TRACK;
-  if (*handled && run_options_spec(&s, &a, name, run, e) == 0) {
+  if (*handled && !table[s.task]) {
+    err_set(e, EXIT_USAGE, "this spec describes a fit, made by dsim train");
+  }
+  if (*handled && !e->code && run_options_spec(&s, &a, name, run, e) == 0) {
     s.threads = threads > 0 ? threads : s.threads;
     char dir[600];
     snprintf(dir, sizeof dir, "results/%s", s.experiment);
@@ -73,11 +77,7 @@ int experiment_table(bool *handled, const char *name, const struct run_options *
 static const char billiard_header[] =
     "iteration,env_steps,wall_s,loss,grad,u0,target_x,target_y,gap_mm";
 
-struct adam_number { // Adam for one number
-  double m, v, power1, power2;
-};
-
-static double adam_step(struct adam_number *a, const struct spec *s, double gradient) {
+double adam_number_step(struct adam_number *a, const struct spec *s, double gradient) {
   const double beta1 = s->adam_beta1, beta2 = s->adam_beta2;
   a->power1 *= beta1;
   a->power2 *= beta2;
@@ -128,7 +128,7 @@ static int train_billiard(const struct spec *s, const char *dir, struct arena *a
     csv_end(&c, e);
     log_progress("%d/%d  loss %.6f  gradient %+.4g  u0 %+.3f N", i, s->iterations, r.loss, grad,
                  u0);
-    u0 -= adam_step(&adam, s, grad);
+    u0 -= adam_number_step(&adam, s, grad);
   }
   log_progress_end();
   csv_close(&c);
@@ -137,13 +137,13 @@ static int train_billiard(const struct spec *s, const char *dir, struct arena *a
 
 int experiment_train(const struct spec *s, const char *dir, const struct run_options *run, int argc,
                      char *const *argv, struct err *e) {
-  if (s->task != TASK_BILLIARD) {
+  if (s->task != TASK_BILLIARD && s->task != TASK_IDENTIFY) {
     return err_set(e, EXIT_USAGE, "this spec describes a table, made by dsim ablate");
   }
   struct arena a;
   arena_init(&a);
   if (open_folder(&a, dir, "train", s, run, argc, argv, e) == 0 &&
-      train_billiard(s, dir, &a, e) == 0) {
+      (s->task == TASK_IDENTIFY ? identify_train : train_billiard)(s, dir, &a, e) == 0) {
     log_info("results in %s", dir);
   }
   arena_release(&a);
@@ -151,17 +151,15 @@ int experiment_train(const struct spec *s, const char *dir, const struct run_opt
 }
 
 // The shot that training ended with, solved as exactly as dsim can.
-int experiment_evaluate(const struct spec *s, const char *dir, const struct run_options *run,
-                        struct err *e) {
-  struct arena a;
+static int evaluate_billiard(const struct spec *s, const char *dir, const struct run_options *run,
+                             struct arena *arena, struct err *e) {
   struct csv_table progress;
   double *u0;
-  arena_init(&a);
-  if (csv_read(&progress, &a, rundir_file(&a, dir, "progress.csv"), e) == 0 &&
-      csv_reals(&u0, &a, &progress, "u0", e) == 0) {
+  if (csv_read(&progress, arena, rundir_file(arena, dir, "progress.csv"), e) == 0 &&
+      csv_reals(&u0, arena, &progress, "u0", e) == 0) {
     struct billiard b = billiard_of(s);
     struct ode_options o = spec_ode_options(s);
-    struct body_work w = {.arena = &a, .want_gradient = true, .want_event = true};
+    struct body_work w = {.arena = arena, .want_gradient = true, .want_event = true};
     struct body_result r;
     struct billiard_result more;
     b.cfd.on = false;
@@ -172,7 +170,7 @@ int experiment_evaluate(const struct spec *s, const char *dir, const struct run_
     double u = progress.nrow > 0 ? u0[progress.nrow - 1] : s->fit_start;
     billiard_solve(&r, &more, &w, &b, &o, u);
     bool hit = more.gap < 0;
-    const char *path = run->out ? run->out : rundir_file(&a, dir, "eval.csv");
+    const char *path = run->out ? run->out : rundir_file(arena, dir, "eval.csv");
     struct csv c;
     remove(path);
     if (csv_open(&c, path, "u0,loss,grad,target_x,target_y,gap_mm,hit", e) == 0) {
@@ -200,6 +198,14 @@ int experiment_evaluate(const struct spec *s, const char *dir, const struct run_
              more.target[1], r.loss, hit ? "hit" : "missed");
     }
   }
+  return e->code;
+}
+
+int experiment_evaluate(const struct spec *s, const char *dir, const struct run_options *run,
+                        struct err *e) {
+  struct arena a;
+  arena_init(&a);
+  (s->task == TASK_IDENTIFY ? identify_evaluate : evaluate_billiard)(s, dir, run, &a, e);
   arena_release(&a);
   return e->code;
 }

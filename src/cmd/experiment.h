@@ -14,6 +14,17 @@ int experiment_train(const struct spec *s, const char *dir, const struct run_opt
 int experiment_evaluate(const struct spec *s, const char *dir, const struct run_options *run,
                         struct err *e);
 
+// Adam for one number: the step to subtract.
+struct adam_number {
+  double m, v, power1, power2; // powers start at 1
+};
+double adam_number_step(struct adam_number *a, const struct spec *s, double gradient);
+
+// Identification (cmd/identify.c), in a folder that is open.
+int identify_train(const struct spec *s, const char *dir, struct arena *a, struct err *e);
+int identify_evaluate(const struct spec *s, const char *dir, const struct run_options *run,
+                      struct arena *a, struct err *e);
+
 // One table's rows into an open file (cmd/tables.c).
 int table_bounce(const struct spec *s, const char *path, struct err *e);
 int table_toss(const struct spec *s, const char *path, struct err *e);
