@@ -51,11 +51,11 @@ int table_bounce(const struct spec *s, const char *path, struct err *e) {
       bounce_solve(&q, &slope, rows[k].model, rows[k].h, q0);
       csv_text(&c, rows[k].name);
       csv_text(&c, rows[k].setting);
-      csv_exact(&c, q0);
-      csv_exact(&c, q);
-      csv_exact(&c, fabs(q - 1));
-      csv_exact(&c, slope);
-      csv_exact(&c, q < 1 ? -slope : slope);
+      csv_real(&c, q0);
+      csv_real(&c, q);
+      csv_real(&c, fabs(q - 1));
+      csv_real(&c, slope);
+      csv_real(&c, q < 1 ? -slope : slope);
       csv_end(&c, e);
     }
   }
