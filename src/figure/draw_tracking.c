@@ -7,6 +7,7 @@
 #include "out/table.h"
 #include "spec/spec.h"
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -184,12 +185,21 @@ static int draw_collection(struct figure_context *c, const struct row *row, int 
                         "kinds", kinds, "simulated", simulated, NULL);
 }
 
+// Small experiments have an eval.csv of another kind.
+static bool tracks(struct figure_context *c, const struct run *r) {
+  struct csv_table t;
+  struct err none = {0};
+  const char *path = run_file(r, c->arena, "eval.csv");
+  return run_file(r, c->arena, "transfer.csv") ||
+         (path && (csv_read(&t, c->arena, path, &none) || csv_find(&t, "e_track_cm") >= 0));
+}
+
 int figure_tracking(struct figure_context *c, char why[200], struct err *e) {
   struct row *row = ARENA_NEW(c->arena, struct row, c->nrun + 1);
   int n = 0;
   for (int i = 0; i < c->nrun && !e->code; i++) {
     const struct run *r = &c->run[i];
-    if (!run_file(r, c->arena, "eval.csv") && !run_file(r, c->arena, "transfer.csv")) {
+    if (!tracks(c, r)) {
       continue;
     }
     const struct run *last = n ? row[n - 1].run : NULL;
