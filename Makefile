@@ -174,7 +174,7 @@ check: tests
 	@DSIM_BIN=$(abspath $(DSIM)) DSIM_HOME=$(CURDIR) sh tests/run.sh $(TEST_BIN)
 
 # what parses files and what steps the simulator, under a sanitizer
-SANITIZED := base spec cli rundir robot% motion% csv json checkpoint% sim% track%
+SANITIZED := base spec cli rundir robot% motion% csv json checkpoint% sim% track% soft
 sanitized = $(MAKE) BUILD=$(BUILD)/$(1) SANITIZE=$(2) OPT=-O1 WERROR=$(WERROR) check \
   TESTS="$(filter $(SANITIZED),$(patsubst tests/test_%.c,%,$(wildcard tests/test_*.c)))"
 asan:

@@ -388,6 +388,8 @@ static void cross_field_bounds(void **state) {
       {"variant=/etc", "variant: '/etc' is no folder below results/"},
       {"variant=a b", "variant: expected letters, digits"},
       {"motion=\"\"", "motion: expected a name, found ''"},
+      {"contact.model=mujoco", "integrator: expected euler with contact.model mujoco"},
+      {"cfd.law=relu", "cfd.law: expected off with contact.model smoothed"},
       {"sim.dt=0.002", ""},
       {"learn.envs=8192", ""},
   };

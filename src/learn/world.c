@@ -1,4 +1,5 @@
 #include "learn/world.h"
+#include "task/bodies.h"
 #include <omp.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ struct sim_options world_sim_options(const struct spec *s) {
   o.body_contact = s->contact_body;
   o.limit_kappa = s->limit_kappa;
   o.dry_speed = s->dry_speed;
+  o.cfd = spec_cfd(s);
   return o;
 }
 

@@ -354,8 +354,7 @@ static void check_block(struct check *c, enum sim_stage stage, const struct chec
     g[i] = in->grad[(in->first + i) * c->W];
   }
   double scale = fmax(in->grad_max, floor_scale);
-  bool soft = sim_model_options(c->m)->contact_model == SIM_MUJOCO &&
-              (stage == SIM_STAGE_SOFT_ACC || stage == SIM_STAGE_STEP);
+  bool soft = sim_model_options(c->m)->contact_model == SIM_MUJOCO && stage >= SIM_STAGE_SOFT_ACC;
   double resolution = soft ? RESOLUTION_SOFT : RESOLUTION;
   for (int k = offset; k < in->count; k += PAIR * stride) {
     int i[PAIR] = {k, k + stride < in->count ? k + stride : -1};
@@ -793,6 +792,23 @@ static int check_smoothed(struct check *c, const struct sim_options *opt, struct
   return 0;
 }
 
+// Contacts from distance, whose derivative is that of the reaching problem: it alone is a function
+// to take differences of, the step is the hard one's. Each cone with one of the springs.
+static int check_reaching(struct check *c, const struct sim_options *opt, const char *cone,
+                          struct err *e) {
+  struct sim_options o = *opt;
+  o.cfd = opt->cfd.on ? opt->cfd : cfd_default();
+  o.cfd.on = true;
+  o.cfd.spring = c->r->cone ? CFD_SOFTPLUS : CFD_RELU;
+  if (check_model(c, &o, e)) {
+    return e->code;
+  }
+  char name[48];
+  snprintf(name, sizeof name, "cfd_%s_%s", c->r->cone ? "softplus" : "relu", cone);
+  check_stage(c, SIM_STAGE_SOFT_WIDE, name, NULL);
+  return 0;
+}
+
 // both cones
 static int check_mujoco(struct check *c, const struct sim_options *opt, struct err *e) {
   static const char *const cone_name[] = {"pyramidal", "elliptic"};
@@ -804,6 +820,7 @@ static int check_mujoco(struct check *c, const struct sim_options *opt, struct e
     r->cone = cone;
     c->r = r;
     o.substeps = 1;
+    o.cfd.on = false;
     if (check_model(c, &o, e)) {
       return e->code;
     }
@@ -821,6 +838,9 @@ static int check_mujoco(struct check *c, const struct sim_options *opt, struct e
     snprintf(name, sizeof name, "acceleration_%s", cone_name[cone]);
     check_stage(c, SIM_STAGE_SOFT_ACC, name, NULL);
     check_stage(c, SIM_STAGE_STEP, NULL, cone_name[cone]);
+    if (c->g->has_contacts && check_reaching(c, &o, cone_name[cone], e)) {
+      return e->code;
+    }
   }
   c->r = own;
   return 0;
@@ -832,7 +852,9 @@ int gradcheck_run(struct gradcheck *g, struct arena *a, const struct robot *r,
   bool mujoco = opt->contact_model == SIM_MUJOCO;
   *g = (struct gradcheck){0};
   BUG_IF(c.W > SIM_WIDTH || (PAIR * POINTS) % c.W != 0 || NSTATE < 2 * NROLLOUT);
-  if ((mujoco ? check_mujoco : check_smoothed)(&c, opt, e) || check_model(&c, opt, e)) {
+  struct sim_options hard = *opt;
+  hard.cfd.on = false;
+  if ((mujoco ? check_mujoco : check_smoothed)(&c, opt, e) || check_model(&c, &hard, e)) {
     return e->code;
   }
   check_stage(&c, SIM_STAGE_STEP, "control_step", NULL);

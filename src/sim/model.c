@@ -18,6 +18,7 @@ struct sim_options sim_options_default(void) {
       .body_contact = true,
       .limit_kappa = 300,
       .dry_speed = 0.1,
+      .cfd = cfd_default(),
   };
 }
 

@@ -111,6 +111,7 @@ struct sim_model {
   int nsoft_limit, nsoft_dry;
   bool elliptic;
   double impratio;
+  double cfd_imp[SOFT_IMP], cfd_power; // contacts from distance: impedance outside
   bool damped; // some joint has damping: MuJoCo's Euler then solves once more
   struct sim_param_layout at;
 };
@@ -222,10 +223,12 @@ void soft_model_build(struct sim_model *m, struct arena *a, const struct robot *
   X(soft_K, , SIM_SOFT(m, m->ncontact))                                                            \
   X(soft_B, , SIM_SOFT(m, m->ncontact))                                                            \
   X(soft_r, , SIM_SOFT(m, m->ncontact))                                                            \
+  X(soft_s, , SIM_SOFT(m, m->ncontact))                                                            \
+  X(soft_ds, , SIM_SOFT(m, m->ncontact))                                                           \
   X(soft_d, , SIM_SOFT(m, m->ncontact))                                                            \
   X(soft_dr, , SIM_SOFT(m, m->ncontact))                                                           \
   X(soft_D, , SIM_SOFT(m, m->ncontact))                                                            \
-  X(soft_Kdr, , SIM_SOFT(m, m->ncontact))                                                          \
+  X(soft_Kds, , SIM_SOFT(m, m->ncontact))                                                          \
   /* its residual (angular; linear), the search direction's, its force, minus the force's          \
    * derivative */                                                                                 \
   X(soft_w, [6], SIM_SOFT(m, m->ncontact))                                                         \

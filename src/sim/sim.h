@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "robot/robot.h"
+#include "sim/softlaw.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,6 +39,7 @@ struct sim_options {
                       // links)
   double limit_kappa; // smoothing of joint limits, 1/rad (1/m for slides); 0: no limits
   double dry_speed;   // dry friction is -frictionloss * tanh(v / dry_speed); 0: none
+  struct cfd cfd; // SIM_MUJOCO: contacts from distance in the backward pass; steps do not change
 };
 struct sim_options sim_options_default(void);
 

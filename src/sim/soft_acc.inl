@@ -109,7 +109,7 @@ static void soft_acceleration_fwd(const struct sim_model *m, struct sim_work *w,
   }
   mass_fwd(m, w, param);
   soft_limits_fwd(m, w);
-  soft_contact_fwd(m, w, param);
+  soft_contact_fwd(m, w, param, 0);
   soft_path_list(m, w);
   for (int d = 0; d < m->nv; d++) {
     w->qacc[d] = splat(0);
@@ -122,6 +122,15 @@ static void soft_acceleration_fwd(const struct sim_model *m, struct sim_work *w,
       w->Q[w->slot_cand[slot]][k] = m->opt.dt * w->soft_f[slot][3 + k];
     }
   }
+}
+
+// Contacts from distance (arXiv 2506.14186), after soft_acceleration_fwd: the same problem with
+// contacts that reach out, from the hard solution. Leaves everything as that problem has it, for
+// soft_acceleration_bwd: the derivative is the soft problem's, the step is the hard one's.
+static void soft_widen(const struct sim_model *m, struct sim_work *w, const realw *param) {
+  soft_contact_fwd(m, w, param, m->opt.cfd.solimp[2]);
+  soft_path_list(m, w);
+  soft_newton(m, w, param);
 }
 
 // ---- reverse
@@ -233,33 +242,34 @@ LANE_STAGE void soft_contact_bwd(const struct sim_model *m, struct sim_work *w, 
       SOFT_BY_KIND(m, s, CALL)
 #undef CALL
       maskw felt = c.D > 0.;
-      // residual = X (U + B V) + e_z K d r
+      // residual = X (U + B V) + e_z K d s
       for (int k = 0; k < 6; k++) {
         u[k] = splat(0);
       }
       soft_wrench_add(u, s, p, d_w);
-      realw B = w->soft_B[slot], K = w->soft_K[slot], d = w->soft_d[slot], r = w->soft_r[slot];
+      realw B = w->soft_B[slot], K = w->soft_K[slot], d = w->soft_d[slot], spring = w->soft_s[slot];
       for (int k = 0; k < 6; k++) {
         d_U[k] += u[k];
         d_V[k] += B * u[k];
       }
-      realw d_d = maskedw(felt, d_c.log_D / (d * (1. - d))) + K * r * d_w[5];
+      realw d_d = maskedw(felt, d_c.log_D / (d * (1. - d))) + K * spring * d_w[5];
       cross3(d_p, d_w + 3, r6);
       cross3_add(d_p, f + 3, L);
-      realw d_r = maskedw(felt, w->soft_dr[slot] * d_d + K * d * d_w[5]);
+      realw d_r = maskedw(felt, w->soft_dr[slot] * d_d + K * d * w->soft_ds[slot] * d_w[5]);
       soft_geometry_bwd(m, w, F, d_param, param, slot, d_p, d_r, maskedw(felt, d_c.turn));
       if (d_param) {
         const realw *imp = param + m->at.solimp + SOFT_IMP * i;
         const realw *ref = param + m->at.solref + SOFT_REF * i;
         realw *d_imp = d_param + m->at.solimp + SOFT_IMP * i;
         struct impedance_parts parts;
-        realw x = -r / imp[2], slope = soft_share_slope(m, s, c.mu);
+        realw x = maxw(-w->soft_r[slot], splat(0)) / imp[2], slope = soft_share_slope(m, s, c.mu);
+        maskw inside = w->soft_r[slot] < 0.; // outside, the impedance is not the contact's
         maskw above = felt & (param[m->at.mu + i] > 1e-5);
         d_param[m->at.mu + i] += maskedw(above, d_c.mu - slope * d_c.log_D);
         soft_impedance(&parts, imp, s->power, x);
-        soft_impedance_bwd(d_imp, &parts, imp, s->power, x, d_d);
-        soft_reference_bwd(d_param + m->at.solref + SOFT_REF * i, &d_imp[1], m, s->direct, ref,
-                           imp[1], K, B, d * r * d_w[5], dot6(u, w->V[link]));
+        soft_impedance_bwd(d_imp, &parts, imp, s->power, x, maskedw(inside, d_d));
+        soft_stiffness_bwd(d_param + m->at.solref + SOFT_REF * i, &d_imp[1], m, s->direct, ref,
+                           imp[1], K, B, d * spring * d_w[5], dot6(u, w->V[link]));
       }
     }
     for (int k = 0; k < 6; k++) {
@@ -435,6 +445,9 @@ static void soft_euler_bwd(const struct sim_model *m, struct sim_work *w, realw 
                            realw *d_param, const realw *d_v_new, const realw *ctrl,
                            const realw *param) {
   double dt = m->opt.dt;
+  if (m->opt.cfd.on) {
+    soft_widen(m, w, param);
+  }
   soft_adjoint_clear(m, w);
   if (!m->damped) {
     for (int d = 0; d < m->nv; d++) {

@@ -147,15 +147,15 @@ LANE void soft_lowest_bwd(realw *F, realw *d_param, const struct sim_model *m, c
 
 // lanes in which candidate i is a contact: near enough, and one of those that its shape gives
 LANE maskw soft_felt(const struct sim_model *m, const realw *R, const realw *p, const realw *x,
-                     realw r, realw *corners, int i) {
+                     realw r, double reach, realw *corners, int i) {
   const struct sim_candidate *c = &m->candidate[i];
   const struct sim_soft_contact *s = &m->soft_contact[i];
-  maskw felt = r < s->include;
+  maskw felt = r < s->include + reach;
   if (s->corner >= 0) {
     // the first four corners near the floor that are not above the box's centre
     realw above = x[2] - p[2] - (R[6] * s->centre[0] + R[7] * s->centre[1] + R[8] * s->centre[2]);
     realw before = s->corner ? *corners : splat(0);
-    maskw found = (r <= s->margin) & (above <= 0.) & (before < 4.);
+    maskw found = (r <= s->margin + reach) & (above <= 0.) & (before < 4.);
     *corners = before + maskedw(found, splat(1));
     felt &= found;
   } else if (c->kind == CANDIDATE_RIM && s->rim[0] < 0) {
@@ -167,10 +167,43 @@ LANE maskw soft_felt(const struct sim_model *m, const realw *R, const realw *p, 
   return felt;
 }
 
-// w->R, w->p, w->q -> lists of felt links and candidates, w->height, w->soft_p .. w->soft_Kdr by
-// slot; w->Q = 0
-LANE_STAGE void soft_contact_fwd(const struct sim_model *m, struct sim_work *w,
-                                 const realw *param) {
+// The law at distance r from where a contact is felt; reach > 0: contacts from distance, whose
+// impedance falls off outside and whose spring acts inside alone, or softly.
+LANE void soft_distance_law(const struct sim_model *m, struct sim_work *w, int slot, realw r,
+                            double reach, const realw *imp, double power) {
+  struct impedance_parts d;
+  realw inside = minw(r, splat(0));
+  soft_impedance(&d, imp, power, -inside / imp[2]);
+  realw slope = -d.dy * (imp[1] - imp[0]) / imp[2];
+  w->soft_r[slot] = w->soft_s[slot] = inside;
+  w->soft_ds[slot] = splat(1);
+  if (reach > 0) {
+    struct impedance_parts far;
+    realw out[SOFT_IMP];
+    for (int k = 0; k < SOFT_IMP; k++) {
+      out[k] = splat(m->cfd_imp[k]);
+    }
+    soft_impedance(&far, out, m->cfd_power, clampw(1. - r / reach, splat(0), splat(1)));
+    maskw outside = r >= 0.;
+    d.d = selectw(outside, far.d, d.d);
+    slope = selectw(outside, -far.dy * (m->cfd_imp[1] - m->cfd_imp[0]) / reach, slope);
+    w->soft_r[slot] = r;
+    w->soft_ds[slot] = maskedw(~outside, splat(1));
+    if (m->opt.cfd.spring == CFD_SOFTPLUS) {
+      double beta = 10 / reach;
+      realw sigmoid;
+      w->soft_s[slot] = softplus_parts(-beta * r, &sigmoid) / -beta;
+      w->soft_ds[slot] = sigmoid;
+    }
+  }
+  w->soft_d[slot] = d.d;
+  w->soft_dr[slot] = slope;
+}
+
+// w->R, w->p, w->q -> lists of felt links and candidates, w->height, w->soft_p .. w->soft_Kds by
+// slot; w->Q = 0. reach: how far outside contacts are felt, 0 but in the backward pass.
+LANE_STAGE void soft_contact_fwd(const struct sim_model *m, struct sim_work *w, const realw *param,
+                                 double reach) {
   realw corners = splat(0);
   w->nact = w->nslot = 0;
   for (int f = 0; f < m->nclink; f++) {
@@ -182,7 +215,7 @@ LANE_STAGE void soft_contact_fwd(const struct sim_model *m, struct sim_work *w,
       realw x[3], cp[3];
       soft_lowest(x, cp, m, R, p, param, i);
       realw dist = cp[2] + (w->z_root[cl->tree] - m->floor);
-      maskw felt = soft_felt(m, R, p, x, dist, &corners, i);
+      maskw felt = soft_felt(m, R, p, x, dist, reach, &corners, i);
       w->height[i] = dist;
       for (int k = 0; k < 3; k++) {
         w->x[i][k] = x[k];
@@ -208,16 +241,12 @@ LANE_STAGE void soft_contact_fwd(const struct sim_model *m, struct sim_work *w,
       }
       const realw *imp = param + m->at.solimp + SOFT_IMP * i;
       const realw *ref = param + m->at.solref + SOFT_REF * i;
-      struct impedance_parts d;
-      realw r = minw(dist - s->include, splat(0)); // of the lanes that do not feel it: anything
-      soft_impedance(&d, imp, s->power, -r / imp[2]);
-      soft_reference(&w->soft_K[slot], &w->soft_B[slot], m, s->direct, ref, imp[1]);
       realw mu = maxw(param[m->at.mu + i], splat(1e-5)); // MuJoCo's least friction
-      w->soft_r[slot] = r;
-      w->soft_d[slot] = d.d;
-      w->soft_dr[slot] = -d.dy * (imp[1] - imp[0]) / imp[2];
-      w->soft_D[slot] = maskedw(felt, d.d / ((1. - d.d) * (s->weight * soft_share(m, s, mu))));
-      w->soft_Kdr[slot] = w->soft_K[slot] * d.d * r;
+      soft_distance_law(m, w, slot, dist - s->include, reach, imp, s->power);
+      soft_stiffness(&w->soft_K[slot], &w->soft_B[slot], m, s->direct, ref, imp[1]);
+      realw d = w->soft_d[slot];
+      w->soft_D[slot] = maskedw(felt, d / ((1. - d) * (s->weight * soft_share(m, s, mu))));
+      w->soft_Kds[slot] = w->soft_K[slot] * d * w->soft_s[slot];
     }
     if (w->nslot > before) {
       w->act_first[w->nact] = before;

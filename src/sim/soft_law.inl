@@ -44,7 +44,7 @@ LANE void soft_impedance_bwd(realw *d_imp, const struct impedance_parts *o, cons
 LANE realw soft_time_constant(const struct sim_model *m, const realw *ref) {
   return m->robot->refsafe ? maxw(ref[0], splat(2 * m->opt.dt)) : ref[0];
 }
-LANE void soft_reference(realw *K, realw *B, const struct sim_model *m, bool direct,
+LANE void soft_stiffness(realw *K, realw *B, const struct sim_model *m, bool direct,
                          const realw *ref, realw dw) {
   if (direct) {
     *K = -ref[0] / (dw * dw);
@@ -55,7 +55,7 @@ LANE void soft_reference(realw *K, realw *B, const struct sim_model *m, bool dir
     *B = 2. / a;
   }
 }
-LANE void soft_reference_bwd(realw *d_ref, realw *d_dw, const struct sim_model *m, bool direct,
+LANE void soft_stiffness_bwd(realw *d_ref, realw *d_dw, const struct sim_model *m, bool direct,
                              const realw *ref, realw dw, realw K, realw B, realw d_K, realw d_B) {
   *d_dw -= (2. * K * d_K + B * d_B) / dw;
   if (direct) {

@@ -32,7 +32,7 @@ static void check_reference(double ref[SOFT_REF], const double solref[2]) {
   ref[1] = mixed ? 1 : solref[1];
 }
 
-// constants of a row whose reference no lane changes; twin of soft_reference in soft_law.inl
+// constants of a row whose reference no lane changes; twin of soft_stiffness in soft_law.inl
 static void reference(double *K, double *B, const struct sim_model *m, const double solref[2],
                       double dw) {
   double ref[SOFT_REF];
@@ -134,6 +134,7 @@ void soft_model_build(struct sim_model *m, struct arena *a, const struct robot *
   for (int i = 0; i < r->ngeom; i++) {
     floor = r->geom[i].type == GEOM_PLANE ? &r->geom[i] : floor;
   }
+  m->cfd_power = clamp_solimp(m->cfd_imp, m->opt.cfd.solimp);
   m->elliptic = r->cone == 1;
   m->impratio = r->impratio;
   m->soft_contact = ARENA_NEW(a, struct sim_soft_contact, m->ncontact + 1);

@@ -130,7 +130,7 @@ LANE_STAGE void soft_residuals(const struct sim_model *m, struct sim_work *w) {
         U[k] = w->soft_U[link][k] + w->soft_B[slot] * w->V[link][k];
       }
       soft_at_point(w->soft_w[slot], U, w->soft_p[slot]);
-      w->soft_w[slot][5] += w->soft_Kdr[slot];
+      w->soft_w[slot][5] += w->soft_Kds[slot];
     }
   }
 }

@@ -20,6 +20,7 @@ enum sim_stage {
   SIM_STAGE_SOFT_LAW,       // MuJoCo's contacts: residual, D -> force
   SIM_STAGE_SOFT_RESIDUAL,  // qpos, qvel, parameters, a -> M a + bias - J' f
   SIM_STAGE_SOFT_ACC,       // qpos, qvel, ctrl, parameters -> constrained acceleration
+  SIM_STAGE_SOFT_WIDE,      // the same with contacts from distance
   SIM_STAGE_STEP,           // one control step: qpos, qvel, ctrl, parameters -> qpos, qvel
   SIM_NSTAGE
 };

@@ -456,7 +456,7 @@ static void stage_soft_law(struct sim_stage_call *c, const struct sim_model *m,
   if (c->mode != SIM_STAGE_ADJOINT) {
     return;
   }
-  realw(*y)[6] = w->soft_dw, (*d_w)[6] = w->soft_dw, *d_D = w->soft_Kdr;
+  realw(*y)[6] = w->soft_dw, (*d_w)[6] = w->soft_dw, *d_D = w->soft_Kds;
   for (int slot = 0; slot < w->nslot; slot++) {
     out_seed(c, &at, y[slot] + 3, 3);
   }
@@ -544,6 +544,10 @@ static void stage_soft_acc(struct sim_stage_call *c, const struct sim_model *m,
   c->reads =
       SIM_STAGE_READS_QPOS | SIM_STAGE_READS_QVEL | SIM_STAGE_READS_CTRL | SIM_STAGE_READS_PARAM;
   soft_acceleration_fwd(m, w, (const realw *)c->qpos, (const realw *)c->qvel, ctrl, param);
+  if (c->stage == SIM_STAGE_SOFT_WIDE) {
+    soft_widen(m, w, param);
+    soft_kinks(m, w, param);
+  }
   out_value(c, "qacc", w->qacc, m->nv);
   if (c->mode == SIM_STAGE_ADJOINT) {
     int at = 0;
@@ -584,6 +588,7 @@ static void stage_call(const struct sim_model *m, struct sim_work *w, struct sim
       [SIM_STAGE_SOFT_LAW] = stage_soft_law,
       [SIM_STAGE_SOFT_RESIDUAL] = stage_soft_residual,
       [SIM_STAGE_SOFT_ACC] = stage_soft_acc,
+      [SIM_STAGE_SOFT_WIDE] = stage_soft_acc,
       [SIM_STAGE_STEP] = stage_step,
   };
   denormals_off();

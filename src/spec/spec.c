@@ -142,6 +142,11 @@ int spec_check(const struct spec *s, struct err *e) {
                      "bundle.sigma_p: expected the largest spread with bundle.adaptive, found 0");
     }
   }
+  if (s->task == TASK_TRACK && s->contact_model != CONTACT_MUJOCO && s->cfd_law != CFD_LAW_OFF) {
+    return err_set(e, EXIT_USAGE,
+                   "cfd.law: expected off with contact.model smoothed, whose contacts reach out by "
+                   "themselves; set contact.model: mujoco");
+  }
   if (s->contact_friction < 0 && s->contact_friction != -1) {
     return err_set(e, EXIT_USAGE,
                    "contact.friction: expected 0 or more, or -1 for the robot's own, found %g",
