@@ -49,7 +49,7 @@ static void check_frames(const struct toss *t) {
 
 static void little(unsigned char **p, unsigned x, int bytes) {
   for (int i = 0; i < bytes; i++) {
-    *(*p)++ = (unsigned char)(x >> 8 * i);
+    *(*p)++ = (unsigned char)(i < 4 ? x >> 8 * i : 0);
   }
 }
 

@@ -47,14 +47,14 @@ static struct piece_fit piece_fit_of(const struct spec *s) {
 }
 
 struct pieces_result {
-  double loss, grad; // means
+  double loss, grad; // means; grad by the side's logarithm
   long long steps;
   int failed;
 };
 
 // All pieces, in parallel; sums in their order.
 static struct pieces_result all_pieces(const struct pieces *p, const struct piece_fit *f,
-                                       double side, int threads, struct arena *a) {
+                                       double side, double clip, int threads, struct arena *a) {
   struct arena_mark mark = arena_mark(a);
   double *loss = ARENA_NEW(a, double, p->n), *grad = ARENA_NEW(a, double, p->n);
   int *steps = ARENA_NEW(a, int, p->n);
@@ -76,7 +76,9 @@ static struct pieces_result all_pieces(const struct pieces *p, const struct piec
     r.failed += failed[i];
     r.steps += steps[i];
     r.loss += failed[i] ? 0 : loss[i];
-    r.grad += failed[i] ? 0 : grad[i];
+    // pieces that just graze the floor have no bounded derivative, and must not steer the rest
+    double clipped = fmin(fmax(grad[i] * side, -clip), clip);
+    r.grad += failed[i] ? 0 : clipped;
   }
   int good = p->n - r.failed;
   r.loss /= good;
@@ -101,7 +103,7 @@ int identify_train(const struct spec *s, const char *dir, struct arena *a, struc
   pieces_draw(&p, a, &t, 0, first_held_out(&t), s->identify_pieces, s->identify_length,
               s->identify_contact, (uint64_t)s->seed);
   for (int i = 0; i <= s->iterations && !e->code; i++) {
-    struct pieces_result r = all_pieces(&p, &f, side, threads, a);
+    struct pieces_result r = all_pieces(&p, &f, side, s->fit_clip, threads, a);
     if (r.failed == p.n) {
       err_set(e, EXIT_NUMERIC, "iteration %d, side %g m: no piece can be integrated", i, side);
       break;
@@ -117,8 +119,8 @@ int identify_train(const struct spec *s, const char *dir, struct arena *a, struc
     csv_end(&c, e);
     log_progress("%d/%d  loss %.5f  gradient %+.4g  side %.2f mm", i, s->iterations, r.loss, r.grad,
                  1e3 * side);
-    // the side's logarithm is what moves
-    side *= exp(-adam_number_step(&adam, s, r.grad * side));
+    double left = 1 - (double)i / s->iterations;
+    side *= exp(-left * adam_number_step(&adam, s, r.grad));
   }
   log_progress_end();
   csv_close(&c);

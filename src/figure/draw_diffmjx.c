@@ -340,3 +340,51 @@ int figure_billiard(struct figure_context *c, char why[200], struct err *e) {
   }
   return e->code;
 }
+
+// ---- identify: the side along every fit
+
+int figure_identify(struct figure_context *c, char why[200], struct err *e) {
+  char labels[4096] = "", count[16];
+  const char *data = figure_path(c, "identify", ".csv");
+  struct csv out;
+  int n = 0;
+  const struct run *last = NULL;
+  remove(data);
+  if (csv_open(&out, data, "series,iteration,side_mm,loss", e)) {
+    return e->code;
+  }
+  for (int r = 0; r < c->nrun && !e->code; r++) {
+    struct csv_table t;
+    double *iteration, *side, *loss;
+    const char *progress = run_file(&c->run[r], c->arena, "progress.csv");
+    if (!progress || csv_read(&t, c->arena, progress, e) || csv_find(&t, "side_mm") < 0) {
+      continue;
+    }
+    if (csv_reals(&iteration, c->arena, &t, "iteration", e) ||
+        csv_reals(&side, c->arena, &t, "side_mm", e) || csv_reals(&loss, c->arena, &t, "loss", e)) {
+      break;
+    }
+    if (!last || !run_same_series(last, &c->run[r])) { // seeds share a line type
+      size_t used = strlen(labels);
+      snprintf(labels + used, sizeof labels - used, "%s\"%.60s\"", n ? " " : "", c->run[r].variant);
+      n++;
+      last = &c->run[r];
+    }
+    for (int i = 0; i < t.nrow && !e->code; i++) {
+      csv_int(&out, n - 1);
+      csv_real(&out, iteration[i]);
+      csv_real(&out, side[i]);
+      csv_real(&out, loss[i]);
+      csv_end(&out, e);
+    }
+  }
+  csv_close(&out);
+  if (n == 0) {
+    remove(data);
+    snprintf(why, 200, "no run of dsim train diffmjx/identify");
+  } else if (!e->code) {
+    snprintf(count, sizeof count, "%d", n);
+    figure_picture(c, "identify", "identify", data, e, "labels", labels, "nseries", count, NULL);
+  }
+  return e->code;
+}
