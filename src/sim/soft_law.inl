@@ -98,13 +98,9 @@ struct soft_kind {
 LANE void soft_to_frame(realw *o, const int n, const struct soft_coefs *c, const realw *w) {
   o[0] = c->tx * w[3] + c->ty * w[4];
   o[1] = c->tx * w[4] - c->ty * w[3];
-  if (n > 2) {
-    o[2] = w[2];
-  }
-  if (n > 3) {
-    o[3] = c->tx * w[0] + c->ty * w[1];
-    o[4] = c->tx * w[1] - c->ty * w[0];
-  }
+  o[2] = n > 2 ? w[2] : splat(0);
+  o[3] = n > 3 ? c->tx * w[0] + c->ty * w[1] : splat(0);
+  o[4] = n > 3 ? c->tx * w[1] - c->ty * w[0] : splat(0);
 }
 LANE void soft_from_frame(realw *w, const int n, const struct soft_coefs *c, const realw *g) {
   w[3] = c->tx * g[0] - c->ty * g[1];
@@ -133,7 +129,7 @@ LANE void soft_cone(struct cone_parts *o, const int n, const struct sim_model *m
                     const struct sim_soft_contact *s, const struct soft_coefs *c, const realw *w) {
   realw T2 = splat(0);
   soft_to_frame(o->U, n, c, w);
-  for (int k = 0; k < n; k++) {
+  for (int k = 0; k < 5 && k < n; k++) { // the 5 is for gcc, which fears for U
     o->U[k] *= soft_friction(s, c, k);
     T2 += o->U[k] * o->U[k];
   }
@@ -304,7 +300,7 @@ LANE void soft_contact_force_bwd(const struct soft_kind kind, realw *d_w,
     maskw middle = ~(e.top | e.bottom);
     realw r = e.ms / mu, inv = 1. / maxw(e.T, splat(1e-15)); // ms = r mu
     realw gap = e.N - e.ms * e.T, yt = splat(0), ut = splat(0), wt = splat(0);
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < 5 && k < n; k++) {
       yt += yk[k] * soft_friction(s, c, k) * e.U[k];
       if (k < 2) {
         ut += yk[k] * e.U[k]; // from the friction in front
