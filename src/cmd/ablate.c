@@ -570,8 +570,14 @@ int cmd_ablate(int argc, char **argv) {
   log_quiet(o.quiet);
   if (o.sweep.axis.n == 0) { // the table of a small experiment?
     struct run_options small = {.set = o.sweep.set, .out = o.sweep.out, .overwrite = o.overwrite};
+    const char *refused = o.dry_run             ? "--dry-run"
+                          : o.json              ? "--json"
+                          : o.shard             ? "--shard"
+                          : o.sweep.seeds.given ? "--seeds"
+                                                : NULL;
     bool handled;
-    if (experiment_table(&handled, line.args[0], &small, o.threads, argc, argv, &e) || handled) {
+    if (experiment_table(&handled, line.args[0], &small, o.threads, refused, argc, argv, &e) ||
+        handled) {
       return err_report(&e);
     }
   }

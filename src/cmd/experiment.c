@@ -38,7 +38,7 @@ static int open_folder(struct arena *a, const char *dir, const char *command, co
 // ---- tables
 
 int experiment_table(bool *handled, const char *name, const struct run_options *run, int threads,
-                     int argc, char *const *argv, struct err *e) {
+                     const char *refused, int argc, char *const *argv, struct err *e) {
   static int (*const table[])(const struct spec *, const char *, struct err *) = {
       [TASK_TRACK] = NULL,
       [TASK_BOUNCE] = table_bounce,
@@ -52,6 +52,9 @@ int experiment_table(bool *handled, const char *name, const struct run_options *
   struct err none = {0};
   arena_init(&a);
   *handled = spec_read(&s, &a, name, &none) == 0 && s.task != TASK_TRACK;
+  if (*handled && refused) {
+    err_set(e, EXIT_USAGE, "%s: '%.80s' is one table, made in one go", refused, name);
+  }
   if (*handled && !table[s.task]) {
     err_set(e, EXIT_USAGE, "this spec describes a fit, made by dsim train");
   }

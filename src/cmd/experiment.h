@@ -4,9 +4,10 @@
 #include "cmd/options.h"
 
 // `dsim ablate NAME`: sets *handled if NAME is the spec of a small experiment, and then runs it:
-// table.csv in --out or results/EXPERIMENT/. threads: 0 for the spec's.
+// table.csv in --out or results/EXPERIMENT/. threads: 0 for the spec's. refused:
+// an option that was given and that tables do not know, or NULL.
 int experiment_table(bool *handled, const char *name, const struct run_options *run, int threads,
-                     int argc, char *const *argv, struct err *e);
+                     const char *refused, int argc, char *const *argv, struct err *e);
 
 // `dsim train SPEC` and `dsim evaluate RUN` of a spec whose task is a fit. dir: of the run.
 int experiment_train(const struct spec *s, const char *dir, const struct run_options *run, int argc,

@@ -194,7 +194,7 @@ struct freebody_scene cube_scene(void) {
 // something other than gravity acts between the frames of a piece
 static bool touches(const double (*state)[TOSS_STATE], int length) {
   for (int i = 1; i < length; i++) {
-    if ((state[i][9] - state[i - 1][9]) * TOSS_RATE + TOSS_CUBE_SPEED > 3) {
+    if ((state[i][9] - state[i - 1][9]) * TOSS_RATE + TOSS_GRAVITY > 3) {
       return true;
     }
   }

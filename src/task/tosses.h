@@ -9,10 +9,10 @@
 #include "sim/freebody.h"
 
 enum { TOSS_STATE = 13 };
-#define TOSS_RATE       148.0
-#define TOSS_CUBE_MASS  0.37
-#define TOSS_CUBE_SIDE  0.1048 // m, of the real cube
-#define TOSS_CUBE_SPEED 9.81   // gravity, m/s^2
+#define TOSS_RATE      148.0
+#define TOSS_CUBE_MASS 0.37
+#define TOSS_CUBE_SIDE 0.1048 // m, of the real cube
+#define TOSS_GRAVITY   9.81   // m/s^2
 
 struct tosses {
   int n;
