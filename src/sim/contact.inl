@@ -5,10 +5,21 @@
 // Normal e_z; tangents e_x, e_y. Six columns per contact link stand for all its points:
 //   Y = L^-T S on the link's chain, A_fg = Y_f' D^-1 Y_g, U_f = V_f + Y_f' D^-1 r (free velocity).
 
-// From kappa c = 10 on s = 1 / (1 + exp(kappa c)) < 4.6e-5 is taken as 0: a contact 33 mm away
-// (kappa 300) then costs nothing, as a shin over a standing foot. The step in s is a kink of that
-// size, and noted as one.
-#define CONTACT_FAR 10.
+// s = T(z) / (1 + exp z), z = kappa c. T is 1 up to z = 6 and falls to 0 at 7.5, where the
+// published s goes from 2.5e-3 to 5.5e-4, as a polynomial with three continuous derivatives: a
+// contact 25 mm away (kappa 300) costs nothing, as a shin over a standing foot, and there is no
+// kink.
+#define CONTACT_NEAR 6.
+#define CONTACT_FAR  7.5
+LANE realw contact_smoothing(realw z, realw *slope) {
+  const double width = CONTACT_FAR - CONTACT_NEAR;
+  realw ex = expw(minw(z, splat(CONTACT_FAR))), sigmoid = 1. / (1. + ex);
+  realw t = clampw((CONTACT_FAR - z) * (1 / width), splat(0), splat(1));
+  realw t2 = t * t, rise = t * (1. - t);
+  realw T = t2 * t2 * (35. - 84. * t + 70. * t2 - 20. * (t2 * t));
+  *slope = sigmoid * (rise * rise * rise * (-140 / width) - (1. - sigmoid) * T);
+  return sigmoid * T;
+}
 
 struct rim_parts { // of a cylinder's end: axis a, lowest direction d = (a a_z - e_z) / N
   realw a[3], d[3], N;
@@ -81,13 +92,15 @@ LANE_STAGE void contact_points_fwd(const struct sim_model *m, struct sim_work *w
       for (int k = 0; k < 3; k++) {
         w->Q[i][k] = splat(0);
       }
-      kink_note(w, z < CONTACT_FAR);
+      if (m->opt.contact_step == SIM_PUBLISHED) { // whose step size looks at all with s > 0
+        kink_note(w, z < CONTACT_FAR);
+      }
       if (anyw(z < CONTACT_FAR)) {
-        w->s[i] = maskedw(z < CONTACT_FAR, 1. / (1. + expw(minw(z, splat(CONTACT_FAR)))));
+        w->s[i] = contact_smoothing(z, &w->s_slope[i]);
         w->slot_act[w->nslot] = w->nact;
         w->slot_cand[w->nslot++] = i;
       } else {
-        w->s[i] = splat(0);
+        w->s[i] = w->s_slope[i] = splat(0);
       }
     }
     if (w->nslot > before) {
@@ -309,7 +322,7 @@ LANE_STAGE void contact_points_bwd(const struct sim_model *m, struct sim_work *w
       int i = w->slot_cand[slot];
       const struct sim_candidate *c = &m->candidate[i];
       const realw *size = param + m->at.size + 3 * i, *x = w->x[i];
-      realw s = w->s[i], d_height = -kappa * s * (1. - s) * w->d_s[slot];
+      realw d_z = w->s_slope[i] * w->d_s[slot], d_height = kappa * d_z;
       realw d_x[3] = {w->d_cp[slot][0], w->d_cp[slot][1], w->d_cp[slot][2] + d_height};
       realw d_size[3] = {splat(0), splat(0), splat(0)};
       if (tree->free) {
@@ -355,7 +368,7 @@ LANE_STAGE void contact_points_bwd(const struct sim_model *m, struct sim_work *w
           d_param[m->at.size + 3 * i + k] += d_size[k];
         }
         d_param[m->at.mu + i] += w->d_mu[slot];
-        d_param[m->at.kappa] -= w->height[i] * s * (1. - s) * w->d_s[slot];
+        d_param[m->at.kappa] += w->height[i] * d_z;
       }
     }
   }

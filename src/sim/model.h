@@ -157,11 +157,12 @@ void soft_model_build(struct sim_model *m, struct arena *a, const struct robot *
   X(rD, , m->nv)                                                                                   \
   X(e, , m->nv)                                                                                    \
   X(dv, , m->nv)                                                                                   \
-  /* contact geometry: feature centre x, contact point, height, smoothing factor */                \
+  /* contact geometry: feature centre x, contact point, height, smoothing factor, ds/dz */         \
   X(x, [3], m -> ncontact)                                                                         \
   X(cp, [3], m -> ncontact)                                                                        \
   X(height, , m->ncontact)                                                                         \
   X(s, , m->ncontact)                                                                              \
+  X(s_slope, , m->ncontact)                                                                        \
   X(Q, [3], m -> ncontact)                                                                         \
   /* contact links: half-solved chain Jacobians, Delassus blocks A = Y' D^-1 Y, velocity, impulse  \
    */                                                                                              \

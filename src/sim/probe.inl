@@ -58,7 +58,7 @@ static void probe(const struct sim_model *m, struct sim_work *w, struct sim_prob
     for (int l = 0; l < W; l++) {
       out->kinks[l] = 0;
     }
-    substep_eval(m, w, q, v, (const realw *)ctrl, prm);
+    substep_eval(m, w, q, v, (const realw *)ctrl, prm, 1);
   }
   w->kinks = NULL;
 }

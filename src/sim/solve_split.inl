@@ -50,10 +50,9 @@ LANE_STAGE void split_prepare_fwd(struct sim_work *w) {
   }
 }
 
-// -> w->Q, w->Wr (wrench per link), w->visit, w->dW
-LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
-                                 const realw *param) {
-  STAGE_LOCALS(m, w);
+// -> w->Q, w->Wr (wrench per link); for the reverse also w->visit and w->dW, if keep
+LANE void split_sweeps(const struct sim_model *m, struct sim_work *w, const realw *param,
+                       const int keep) {
   const realw *mu = param + m->at.mu;
   for (int a = 0; a < w->nact; a++) {
     for (int k = 0; k < 6; k++) {
@@ -72,8 +71,7 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
       for (int slot = w->act_first[a]; slot < w->act_first[a + 1]; slot++) {
         int i = w->slot_cand[slot];
         const realw *p = w->cp[i], *K = w->K[slot], *c = w->coef[slot];
-        realw *Q = w->Q[i], *h = w->visit[it * w->nslot + slot];
-        realw Q0 = Q[0], Q1 = Q[1], Q2 = Q[2], sq = c[CS] * Q2;
+        realw *Q = w->Q[i], Q0 = Q[0], Q1 = Q[1], Q2 = Q[2], sq = c[CS] * Q2;
         realw bn = sq - (c[CB0] * Q0 + c[CB1] * Q1);
         realw b0 = (c[CC00] * Q0 - c[CC01] * Q1) + c[CH0] * sq;
         realw b1 = (c[CC11] * Q1 - c[CC01] * Q0) + c[CH1] * sq;
@@ -91,24 +89,27 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
           sc = selectw(sliding, lim * inv, sc);
         }
         realw N0 = t0 * sc, N1 = t1 * sc;
-        kink_note(w, n > 0.);
-        kink_note(w, sliding & (n > 0.));
         realw d0 = N0 - Q0, d1 = N1 - Q1, d2 = n - Q2;
-        h[VU] = u[0];
-        h[VU + 1] = u[1];
-        h[VU + 2] = u[2];
+        if (keep) {
+          kink_note(w, n > 0.);
+          kink_note(w, sliding & (n > 0.));
+          realw *h = w->visit[it * w->nslot + slot];
+          h[VU] = u[0];
+          h[VU + 1] = u[1];
+          h[VU + 2] = u[2];
+          h[VQ] = N0;
+          h[VQ + 1] = N1;
+          h[VQ + 2] = n;
+          h[VX] = x0;
+          h[VX + 1] = x1;
+          h[VX + 2] = x2;
+          h[VE] = t0 * inv;
+          h[VE + 1] = t1 * inv;
+          h[VSC] = sc;
+        }
         for (int k = 0; k < 6; k++) {
           u[k] = (u[k] + K[3 * k + 2] * d2) + (K[3 * k] * d0 + K[3 * k + 1] * d1);
         }
-        h[VQ] = N0;
-        h[VQ + 1] = N1;
-        h[VQ + 2] = n;
-        h[VX] = x0;
-        h[VX + 1] = x1;
-        h[VX + 2] = x2;
-        h[VE] = t0 * inv;
-        h[VE + 1] = t1 * inv;
-        h[VSC] = sc;
         Q[0] = N0;
         Q[1] = N1;
         Q[2] = n;
@@ -122,7 +123,9 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
       for (int k = 0; k < 6; k++) {
         w->U[a][k] = u[k];
         w->Wr[a][k] += dW[k];
-        w->dW[it * w->nact + a][k] = dW[k];
+        if (keep) {
+          w->dW[it * w->nact + a][k] = dW[k];
+        }
       }
       for (int b = 0; b < w->nact; b++) {
         int g = w->act[b];
@@ -130,14 +133,29 @@ LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
           continue;
         }
         const realw *A = w->A6[b * w->nact + a];
-        realw *U = w->U[b];
+        realw *U = w->U[b], next[6];
         for (int r = 0; r < 6; r++) {
-          U[r] += (A[6 * r] * dW[0] + A[6 * r + 1] * dW[1] + A[6 * r + 2] * dW[2]) +
-                  (A[6 * r + 3] * dW[3] + A[6 * r + 4] * dW[4] + A[6 * r + 5] * dW[5]);
+          next[r] = U[r] + ((A[6 * r] * dW[0] + A[6 * r + 1] * dW[1] + A[6 * r + 2] * dW[2]) +
+                            (A[6 * r + 3] * dW[3] + A[6 * r + 4] * dW[4] + A[6 * r + 5] * dW[5]));
+        }
+        for (int r = 0; r < 6; r++) {
+          U[r] = next[r];
         }
       }
     }
   }
+}
+LANE_STAGE void split_sweeps_fwd(const struct sim_model *m, struct sim_work *w,
+                                 const realw *param) {
+  STAGE_LOCALS(m, w);
+  split_sweeps(m, w, param, 1);
+}
+
+// the history is more than a first-level cache holds: a pass without reverse is faster without it
+LANE_STAGE void split_sweeps_once(const struct sim_model *m, struct sim_work *w,
+                                  const realw *param) {
+  STAGE_LOCALS(m, w);
+  split_sweeps(m, w, param, 0);
 }
 
 // ---- reverse: first the recurrence, then the accumulation per point in registers

@@ -596,7 +596,7 @@ static void stage_call(const struct sim_model *m, struct sim_work *w, struct sim
   bool adjoint = c->mode == SIM_STAGE_ADJOINT, whole = c->stage == SIM_STAGE_STEP;
   if (!whole) { // intermediates that the stage does not compute itself
     substep_eval(m, w, (const realw *)c->qpos, (const realw *)c->qvel, (const realw *)c->ctrl,
-                 (const realw *)c->param);
+                 (const realw *)c->param, 1);
     if (m->opt.contact_model == SIM_MUJOCO && c->stage == SIM_STAGE_HALF_SOLVE) {
       factor_fwd(m, w); // this step factors other matrices
     }

@@ -1,9 +1,10 @@
 // One substep and one control step, forward and adjoint from the stages.
 
 // (q, v) -> everything up to w->v_new. The impulses act in half-solved space: v+ = v + L^-1 D^-1 e,
-// e = L^-T dt (tau - c) + sum_f Y_f W_f; the free velocity is never formed.
+// e = L^-T dt (tau - c) + sum_f Y_f W_f; the free velocity is never formed. keep: what only the
+// reverse (and gradcheck) reads is stored too.
 static void substep_eval(const struct sim_model *m, struct sim_work *w, const realw *q,
-                         const realw *v, const realw *ctrl, const realw *param) {
+                         const realw *v, const realw *ctrl, const realw *param, int keep) {
   if (m->opt.contact_model == SIM_MUJOCO) {
     soft_euler_fwd(m, w, q, v, ctrl, param);
     return;
@@ -32,7 +33,11 @@ static void substep_eval(const struct sim_model *m, struct sim_work *w, const re
     contact_space_fwd(m, w);
     if (m->opt.contact_step == SIM_SPLIT) {
       split_prepare_fwd(w);
-      split_sweeps_fwd(m, w, param);
+      if (keep) {
+        split_sweeps_fwd(m, w, param);
+      } else {
+        split_sweeps_once(m, w, param);
+      }
     } else {
       published_prepare_fwd(m, w);
       published_sweeps_fwd(m, w, param);
@@ -202,7 +207,7 @@ static void substeps_fwd(const struct sim_model *m, struct sim_work *w, double *
         *save++ = v[i];
       }
     }
-    substep_eval(m, w, q, v, (const realw *)ctrl, (const realw *)param);
+    substep_eval(m, w, q, v, (const realw *)ctrl, (const realw *)param, w->kinks != NULL);
     if (load) {
       contact_loads(m, w, (realw *)load + s * sim_nload(m));
     }
@@ -216,7 +221,7 @@ static void substeps_bwd(const struct sim_model *m, struct sim_work *w, double *
   denormals_off();
   for (int s = end - 1; s >= first; s--) {
     const realw *q = (const realw *)trail + s * (m->nq + m->nv);
-    substep_eval(m, w, q, q + m->nq, (const realw *)ctrl, (const realw *)param);
+    substep_eval(m, w, q, q + m->nq, (const realw *)ctrl, (const realw *)param, 1);
     substep_bwd(m, w, (realw *)dq, (realw *)dv, (realw *)dctrl, (realw *)dparam,
                 (const realw *)ctrl, (const realw *)param);
   }
