@@ -17,9 +17,10 @@ set yrange [0:*]
 set offsets 0, 0, graph 0.18, 0
 set xrange [-0.6:n-0.4]
 set xtics scale 0
+if (n > 8) set xtics rotate by 20 right
 unset grid
 set grid ytics
-set bmargin 5.5
+set bmargin (n > 8 ? 8 : 5.5)
 set key top left horizontal
 set label 1 "E_track: mean distance of all bodies to the reference, in the world. Whiskers: one standard deviation over episodes and seeds.".\
   (strstrt(kinds, "paper") ? "\nPaper: SHAC+BCG, policies trained with another reward (ADD), observation noise and latency: compare with caution." : "") \
