@@ -115,7 +115,8 @@ static void random_contact(struct scene *s, int number, double *height) {
   }
 }
 
-static void check_steps(const char *path, bool elliptic, double impratio, double dt) {
+static void check_steps_with(enum sim_integrator integrator, const char *path, bool elliptic,
+                             double impratio, double dt) {
   struct scene s;
   scene_open(&s, path);
   s.r.cone = elliptic;
@@ -124,9 +125,10 @@ static void check_steps(const char *path, bool elliptic, double impratio, double
   s.mj->opt.impratio = impratio;
   s.mj->opt.timestep = dt;
   exact_solver(s.mj);
+  s.mj->opt.integrator = integrator == SIM_RK4 ? mjINT_RK4 : mjINT_EULER;
   struct sim_options o = sim_options_default();
   o.contact_model = SIM_MUJOCO;
-  o.integrator = SIM_EULER;
+  o.integrator = integrator;
   o.dt = dt;
   o.substeps = 1;
   scene_model(&s, &o);
@@ -173,6 +175,10 @@ static void check_steps(const char *path, bool elliptic, double impratio, double
   scene_close(&s);
 }
 
+static void check_steps(const char *path, bool elliptic, double impratio, double dt) {
+  check_steps_with(SIM_EULER, path, elliptic, impratio, dt);
+}
+
 static void test_steps(void **state) {
   (void)state;
   needs_mujoco_2();
@@ -184,6 +190,16 @@ static void test_steps(void **state) {
   check_steps("robots/go2.xml", true, 100, 0.002);
   check_steps("tests/robots/shapes.xml", false, 1, 0.002);
   check_steps("tests/robots/shapes.xml", true, 1, 0.002);
+}
+
+// MuJoCo's RK4: four solves a step
+static void test_rk4_steps(void **state) {
+  (void)state;
+  needs_mujoco_2();
+  for (int i = 0; i < NSHIPPED; i++) {
+    check_steps_with(SIM_RK4, shipped[i], i % 2, 1, 0.002);
+  }
+  check_steps_with(SIM_RK4, "robots/go2.xml", true, 1, 0.005);
 }
 
 // ---- trajectories
@@ -459,10 +475,15 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_steps),    cmocka_unit_test(test_trajectories),
-      cmocka_unit_test(test_rest),     cmocka_unit_test(test_one_contact),
-      cmocka_unit_test(test_mixing),   cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_reaching), cmocka_unit_test(test_reaching_is_backward),
+      cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_rk4_steps),
+      cmocka_unit_test(test_trajectories),
+      cmocka_unit_test(test_rest),
+      cmocka_unit_test(test_one_contact),
+      cmocka_unit_test(test_mixing),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_reaching),
+      cmocka_unit_test(test_reaching_is_backward),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,9 @@
 
 struct sim_options world_sim_options(const struct spec *s) {
   struct sim_options o = sim_options_default();
-  o.integrator = s->integrator == INTEGRATOR_MOREAU ? SIM_MOREAU : SIM_EULER;
+  o.integrator = s->integrator == INTEGRATOR_MOREAU ? SIM_MOREAU
+                 : s->integrator == INTEGRATOR_RK4  ? SIM_RK4
+                                                    : SIM_EULER;
   o.contact_model = s->contact_model == CONTACT_MUJOCO ? SIM_MUJOCO : SIM_SMOOTHED;
   o.contact_step = s->contact_step == CONTACT_STEP_SPLIT ? SIM_SPLIT : SIM_PUBLISHED;
   o.dt = s->sim_dt;

@@ -55,6 +55,9 @@ int transfer_open(struct transfer *x, struct arena *a, const char *run,
       plant_open(&x->plant, a, r, plant_xml ? plant_xml : r->path, spec->control_dt, timestep, e)) {
     return e->code;
   }
+  if (spec->integrator == INTEGRATOR_RK4) { // trained in MuJoCo's RK4; all others meet its Euler
+    x->plant.m->opt.integrator = mjINT_RK4;
+  }
   feet_find(&x->feet, r);
   x->lanes = lanes_new(a, &x->world);
   x->qpos = ARENA_NEW(a, double, r->nq);

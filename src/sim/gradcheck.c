@@ -842,6 +842,14 @@ static int check_mujoco(struct check *c, const struct sim_options *opt, struct e
       return e->code;
     }
   }
+  struct sim_options o = *opt;
+  o.integrator = SIM_RK4;
+  o.substeps = 1;
+  o.cfd.on = false;
+  if (check_model(c, &o, e)) {
+    return e->code;
+  }
+  check_stage(c, SIM_STAGE_STEP, NULL, "rk4");
   c->r = own;
   return 0;
 }

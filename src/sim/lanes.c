@@ -23,6 +23,7 @@
 #include "sim/soft_contact.inl"
 #include "sim/soft_newton.inl"
 #include "sim/soft_acc.inl"
+#include "sim/soft_rk4.inl"
 #include "sim/step.inl"
 #include "sim/probe.inl"
 #include "sim/stage_check.inl"

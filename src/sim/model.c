@@ -301,8 +301,12 @@ struct sim_model *sim_model_new(struct arena *a, const struct robot *r,
     err_set(e, EXIT_USAGE, "simulator: dt, substeps, sweeps and kappa must be positive");
     return NULL;
   }
-  if (opt->contact_model == SIM_MUJOCO && opt->integrator != SIM_EULER) {
-    err_set(e, EXIT_USAGE, "simulator: MuJoCo's contact model needs the integrator euler");
+  if (opt->contact_model == SIM_MUJOCO && opt->integrator == SIM_MOREAU) {
+    err_set(e, EXIT_USAGE, "simulator: MuJoCo's contact model needs the integrator euler or rk4");
+    return NULL;
+  }
+  if (opt->contact_model != SIM_MUJOCO && opt->integrator == SIM_RK4) {
+    err_set(e, EXIT_USAGE, "simulator: rk4 needs MuJoCo's contact model");
     return NULL;
   }
   bool moreau = opt->integrator == SIM_MOREAU;

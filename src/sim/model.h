@@ -215,7 +215,8 @@ void soft_model_build(struct sim_model *m, struct arena *a, const struct robot *
 
 // MuJoCo's soft constraints. What belongs to a contact is indexed by slot, a limit by its place in
 // m->soft_limit, dry friction by DoF.
-#define SIM_SOFT(m, n) ((m)->opt.contact_model == SIM_MUJOCO ? (n) : 0)
+#define SIM_SOFT(m, n)     ((m)->opt.contact_model == SIM_MUJOCO ? (n) : 0)
+#define SIM_RK4_ONLY(m, n) ((m)->opt.integrator == SIM_RK4 ? (n) : 0)
 #define SIM_SOFT_ARRAYS(X)                                                                         \
   /* contact: its point about O, direction of the first tangent, reference K and B, penetration r, \
    * impedance d and dd/dr, D = 1/R, K d r */                                                      \
@@ -266,6 +267,14 @@ void soft_model_build(struct sim_model *m, struct arena *a, const struct robot *
   X(euler_Di, , SIM_SOFT(m, m->nv))                                                                \
   X(euler_qacc, , SIM_SOFT(m, m->nv))                                                              \
   /* adjoint */                                                                                    \
+  /* RK4: the step's start, the state at hand, velocities and accelerations of the four states */  \
+  X(rk_q0, , SIM_RK4_ONLY(m, m->nq))                                                               \
+  X(rk_q, , SIM_RK4_ONLY(m, m->nq))                                                                \
+  X(rk_v, , SIM_RK4_ONLY(m, 4 * m->nv))                                                            \
+  X(rk_a, , SIM_RK4_ONLY(m, 4 * m->nv))                                                            \
+  X(rk_move, , SIM_RK4_ONLY(m, m->nv))                                                             \
+  X(d_rk_v, , SIM_RK4_ONLY(m, 4 * m->nv))                                                          \
+  X(d_rk_a, , SIM_RK4_ONLY(m, 4 * m->nv))                                                          \
   X(d_qacc, , SIM_SOFT(m, m->nv))                                                                  \
   X(d_soft_U, [6], SIM_SOFT(m, m->nlink + 1))
 

@@ -18,12 +18,13 @@
 
 enum sim_integrator {
   SIM_MOREAU,
-  SIM_EULER
-}; // midpoint time stepping; MuJoCo's semi-implicit Euler
+  SIM_EULER,
+  SIM_RK4
+}; // midpoint time stepping; MuJoCo's semi-implicit Euler; MuJoCo's RK4 (SIM_MUJOCO only)
 enum sim_contact_model {
   SIM_SMOOTHED,
   SIM_MUJOCO
-}; // smoothed impulses; MuJoCo's soft constraints, solved to convergence (needs SIM_EULER)
+}; // smoothed impulses; MuJoCo's soft constraints, solved to convergence (not SIM_MOREAU)
 enum sim_contact_step { SIM_SPLIT, SIM_PUBLISHED }; // step rule of the smoothed contact solve
 
 struct sim_options {

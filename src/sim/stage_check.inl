@@ -595,8 +595,13 @@ static void stage_call(const struct sim_model *m, struct sim_work *w, struct sim
   c->reads = c->nextra = c->nout = c->nextra_block = c->nout_block = 0;
   bool adjoint = c->mode == SIM_STAGE_ADJOINT, whole = c->stage == SIM_STAGE_STEP;
   if (!whole) { // intermediates that the stage does not compute itself
-    substep_eval(m, w, (const realw *)c->qpos, (const realw *)c->qvel, (const realw *)c->ctrl,
-                 (const realw *)c->param, 1);
+    const realw *q = (const realw *)c->qpos, *v = (const realw *)c->qvel;
+    const realw *ctrl = (const realw *)c->ctrl, *param = (const realw *)c->param;
+    if (m->opt.integrator == SIM_RK4) { // whose step ends at another state
+      soft_acceleration_fwd(m, w, q, v, ctrl, param);
+    } else {
+      substep_eval(m, w, q, v, ctrl, param, 1);
+    }
     if (m->opt.contact_model == SIM_MUJOCO && c->stage == SIM_STAGE_HALF_SOLVE) {
       factor_fwd(m, w); // this step factors other matrices
     }

@@ -6,7 +6,7 @@
 static void substep_eval(const struct sim_model *m, struct sim_work *w, const realw *q,
                          const realw *v, const realw *ctrl, const realw *param, int keep) {
   if (m->opt.contact_model == SIM_MUJOCO) {
-    soft_euler_fwd(m, w, q, v, ctrl, param);
+    (m->opt.integrator == SIM_RK4 ? soft_rk4_fwd : soft_euler_fwd)(m, w, q, v, ctrl, param);
     return;
   }
   int chain_max = SIM_CHAIN(m);
@@ -58,10 +58,11 @@ static void substep_eval(const struct sim_model *m, struct sim_work *w, const re
   }
 }
 
-// q+ = q moved by h_old v + h_new v+; v+ from substep_eval. In place.
+// q+ = q moved by h_old v + h_new v+ (RK4: by its mean velocity); v+ from substep_eval. In place.
 static void substep_advance(const struct sim_model *m, struct sim_work *w, realw *q, realw *v) {
-  realw *mean = w->g;
-  for (int d = 0; d < m->nv; d++) {
+  bool rk4 = m->opt.integrator == SIM_RK4;
+  realw *mean = rk4 ? w->rk_move : w->g;
+  for (int d = 0; !rk4 && d < m->nv; d++) {
     mean[d] = m->h_old * v[d] + m->h_new * w->v_new[d];
   }
   positions_move(m, q, q, 1., mean);
@@ -73,6 +74,10 @@ static void substep_advance(const struct sim_model *m, struct sim_work *w, realw
 // After substep_eval of the same state: (d_q, d_v) after the substep -> before; d_ctrl, d_param +=.
 static void substep_bwd(const struct sim_model *m, struct sim_work *w, realw *d_q, realw *d_v,
                         realw *d_ctrl, realw *d_param, const realw *ctrl, const realw *param) {
+  if (m->opt.integrator == SIM_RK4) {
+    soft_rk4_bwd(m, w, d_q, d_v, d_ctrl, d_param, ctrl, param);
+    return;
+  }
   int chain_max = SIM_CHAIN(m), nv = m->nv;
   realw *mean = w->z, *d_mean = w->d_r;
   for (int d = 0; d < nv; d++) {

@@ -108,10 +108,17 @@ int spec_check(const struct spec *s, struct err *e) {
   if (s->algorithm == ALGORITHM_PPO && check_ppo(s, e) != 0) {
     return e->code;
   }
-  if (s->task == TASK_TRACK && s->integrator > INTEGRATOR_EULER) {
+  if (s->task == TASK_TRACK && s->integrator > INTEGRATOR_RK4) {
+    return err_set(
+        e, EXIT_USAGE,
+        "integrator: expected moreau, euler or rk4 with task track; the others integrate "
+        "the small experiments");
+  }
+  if (s->task == TASK_TRACK && s->integrator == INTEGRATOR_RK4 &&
+      s->contact_model != CONTACT_MUJOCO) {
     return err_set(e, EXIT_USAGE,
-                   "integrator: expected moreau or euler with task track; the others integrate the "
-                   "small experiments");
+                   "integrator: rk4 needs contact.model mujoco; smoothed impulses have moreau and "
+                   "euler");
   }
   if (s->task != TASK_TRACK && s->integrator == INTEGRATOR_MOREAU) {
     return err_set(e, EXIT_USAGE,
@@ -127,8 +134,8 @@ int spec_check(const struct spec *s, struct err *e) {
   }
   if (s->contact_model == CONTACT_MUJOCO && s->integrator == INTEGRATOR_MOREAU) {
     return err_set(e, EXIT_USAGE,
-                   "integrator: expected euler with contact.model mujoco, which has no midpoint "
-                   "form, found moreau; set integrator: euler");
+                   "integrator: expected euler or rk4 with contact.model mujoco, which has no "
+                   "midpoint form, found moreau; set integrator: euler");
   }
   if (s->bundle_adaptive && s->bundle_size > 1) {
     if (s->contact_model != CONTACT_SMOOTHED) {
