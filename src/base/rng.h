@@ -19,6 +19,7 @@ enum rng_purpose {
   RNG_BOOTSTRAP,
   RNG_TEST,
   RNG_SYNTH,
+  RNG_ESTIMATE,
 };
 
 struct rng {

@@ -46,6 +46,7 @@ int experiment_table(bool *handled, const char *name, const struct run_options *
       [TASK_TIME_TOSS] = table_time_toss,
       [TASK_BILLIARD] = table_billiard,
       [TASK_IDENTIFY] = NULL,
+      [TASK_GRADIENTS] = table_gradients,
   };
   struct arena a;
   struct spec s;

@@ -31,3 +31,5 @@ int table_bounce(const struct spec *s, const char *path, struct err *e);
 int table_toss(const struct spec *s, const char *path, struct err *e);
 int table_time_toss(const struct spec *s, const char *path, struct err *e);
 int table_billiard(const struct spec *s, const char *path, struct err *e);
+// (cmd/gradients.c)
+int table_gradients(const struct spec *s, const char *path, struct err *e);

@@ -5,7 +5,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum spec_task { TASK_TRACK, TASK_BOUNCE, TASK_TOSS, TASK_TIME_TOSS, TASK_BILLIARD, TASK_IDENTIFY };
+enum spec_task {
+  TASK_TRACK,
+  TASK_BOUNCE,
+  TASK_TOSS,
+  TASK_TIME_TOSS,
+  TASK_BILLIARD,
+  TASK_IDENTIFY,
+  TASK_GRADIENTS
+};
 enum spec_algorithm { ALGORITHM_SHAC, ALGORITHM_PPO };
 enum spec_integrator {
   INTEGRATOR_MOREAU,

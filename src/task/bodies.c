@@ -56,6 +56,9 @@ void toss_solve(struct body_result *r, const struct body_work *w, struct freebod
   double y[13], start = wall_seconds();
   *r = (struct body_result){.grad = NAN, .grad_event = NAN};
   toss_start(y, b, u0);
+  for (int i = 0; w->shift && i < 2; i++) {
+    y[1 + i] += w->shift[i];
+  }
   r->status = ode_solve(y, trail, work, &system, o, 0, 1, NULL);
   r->forward_s = wall_seconds() - start;
   r->loss = r->status == ODE_DONE ? y[TOSS_Y] : NAN;
@@ -161,6 +164,9 @@ void billiard_solve(struct body_result *r, struct billiard_result *more, const s
   y[7] = -0.2;
   y[2] = y[9] = 0.1;
   y[3] = y[10] = 1;
+  for (int i = 0; w->shift && i < 2; i++) {
+    y[i] += w->shift[i];
+  }
   *r = (struct body_result){.grad = NAN, .grad_event = NAN};
   *more = (struct billiard_result){.gap = INFINITY};
   struct ode_system system[2];

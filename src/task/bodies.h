@@ -40,6 +40,7 @@ struct body_result {
 struct body_work { // memory of one thread
   struct arena *arena;
   bool want_gradient, want_event;
+  const double *shift; // (2) added to the first ball's x and y, a tossed body's y and z; or NULL
 };
 
 void toss_solve(struct body_result *r, const struct body_work *w, struct freebody_scene *s,
