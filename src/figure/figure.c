@@ -24,6 +24,7 @@ const struct figure figures[] = {
     {"time_toss", "error against cost of a tossed cube, beside the paper's", figure_time_toss},
     {"billiard", "a shot that may miss: loss, gradients, training", figure_billiard},
     {"identify", "the side of a cube along its identification", figure_identify},
+    {"gradients", "gradient estimators: bias, spread, final loss", figure_gradients},
     {"strip", "film strip of a rendered run: stick figures over the reference", figure_strip},
 };
 const int nfigure = sizeof figures / sizeof *figures;

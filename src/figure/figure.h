@@ -53,4 +53,5 @@ int figure_methods(struct figure_context *c, char why[200], struct err *e);
 int figure_stiffness(struct figure_context *c, char why[200], struct err *e);
 int figure_bundle(struct figure_context *c, char why[200], struct err *e);
 int figure_identify(struct figure_context *c, char why[200], struct err *e);
+int figure_gradients(struct figure_context *c, char why[200], struct err *e);
 int figure_strip(struct figure_context *c, char why[200], struct err *e);
