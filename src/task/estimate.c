@@ -121,7 +121,8 @@ static void roll_collide(struct rollout_answer *out, const struct problem *p, st
   memcpy(out->grad, r->events ? c.grad_event : c.grad, sizeof(double) * (size_t)p->n);
 }
 
-static const double toss_goal = -0.4; // y(1 s) of the cube (m); y(u) has local minima on the way to the right
+static const double toss_goal =
+    -0.4; // y(1 s) of the cube (m); y(u) has local minima on the way to the right
 
 static void roll_body(struct rollout_answer *out, const struct problem *p, struct arena *a,
                       const struct rollout_request *r) {
