@@ -253,6 +253,33 @@ static void test_table(void **state) {
   remove(path);
 }
 
+// Exact gradients equal differences, and descent by them ends where closed forms say.
+static void test_collide_table(void **state) {
+  (void)state;
+  struct spec s;
+  struct err e = {0};
+  char path[] = "/tmp/dsim_test_gradients_XXXXXX";
+  assert_true(mkstemp(path) >= 0);
+  spec_read(&s, &arena, "zhong", &e);
+  spec_set(&s, &arena, "iterations=300", &e);
+  assert_int_equal(table_collide(&s, path, &e), 0);
+  struct csv_table t;
+  double *error, *loss;
+  assert_int_equal(csv_read(&t, &arena, path, &e), 0);
+  assert_int_equal(csv_reals(&error, &arena, &t, "error", &e), 0);
+  assert_int_equal(csv_reals(&loss, &arena, &t, "final_true_loss", &e), 0);
+  assert_int_equal(t.nrow, 18);
+  for (int i = 0; i < t.nrow; i++) {
+    if (strcmp(csv_cell(&t, i, 1), "truth") == 0) {
+      assert_true(error[i] < 1e-6);
+      near(loss[i], i < 12 ? 0 : 1.396542, i < 12 ? 1e-6 : 0.035, "optimum");
+      // pieces of constant force and a contact that takes time: never better than the paper's
+      assert_true(i < 12 || loss[i] > 1.396542);
+    }
+  }
+  remove(path);
+}
+
 static int setup(void **state) {
   (void)state;
   arena_init(&arena);
@@ -275,6 +302,7 @@ int main(void) {
       cmocka_unit_test(test_expectations),
       cmocka_unit_test(test_variance),
       cmocka_unit_test(test_table),
+      cmocka_unit_test(test_collide_table),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -47,6 +47,7 @@ int experiment_table(bool *handled, const char *name, const struct run_options *
       [TASK_BILLIARD] = table_billiard,
       [TASK_IDENTIFY] = NULL,
       [TASK_GRADIENTS] = table_gradients,
+      [TASK_COLLIDE] = table_collide,
   };
   struct arena a;
   struct spec s;

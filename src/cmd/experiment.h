@@ -31,5 +31,6 @@ int table_bounce(const struct spec *s, const char *path, struct err *e);
 int table_toss(const struct spec *s, const char *path, struct err *e);
 int table_time_toss(const struct spec *s, const char *path, struct err *e);
 int table_billiard(const struct spec *s, const char *path, struct err *e);
-// (cmd/gradients.c)
+// (cmd/gradients.c, cmd/collide.c)
 int table_gradients(const struct spec *s, const char *path, struct err *e);
+int table_collide(const struct spec *s, const char *path, struct err *e);

@@ -12,7 +12,8 @@ enum spec_task {
   TASK_TIME_TOSS,
   TASK_BILLIARD,
   TASK_IDENTIFY,
-  TASK_GRADIENTS
+  TASK_GRADIENTS,
+  TASK_COLLIDE,
 };
 enum spec_algorithm { ALGORITHM_SHAC, ALGORITHM_PPO };
 enum spec_integrator {
