@@ -219,6 +219,34 @@ static void test_variance(void **state) {
   }
 }
 
+// What bias is measured against: the derivative of the converged loss.
+static void test_truth(void **state) {
+  (void)state;
+  struct estimate_settings settings = {.tolerance = 1e-6, .cfd_solimp = {0, 0.01, 0.05, 1, 2}};
+  for (int which = 0; which < ESTIMATE_PROBLEMS; which++) {
+    struct problem p;
+    estimate_problem(&p, which, &settings);
+    for (int k = -1; k <= 1; k++) {
+      double u[ESTIMATE_MAX], loss[2];
+      struct estimate g;
+      for (int i = 0; i < p.n; i++) {
+        u[i] = p.start[i] + 0.9 * k * p.around;
+      }
+      estimate_gradient(&g, &p, &arena, ESTIMATE_TRUTH, u, 1, NULL);
+      double keep = u[0], eps = 1e-5;
+      for (int side = 0; side < 2; side++) {
+        struct rollout_request request = {.exact = true, .u = u};
+        struct rollout_answer r = {0};
+        u[0] = keep + (side ? eps : -eps);
+        p.roll(&r, &p, &arena, &request);
+        loss[side] = r.loss;
+      }
+      near(g.grad[0], (loss[1] - loss[0]) / (2 * eps), strcmp(p.name, "toss") ? 1e-6 : 2e-4,
+           p.name);
+    }
+  }
+}
+
 // The table, small: truth has no bias, deterministic kinds no spread, what misses has no gradient.
 static void test_table(void **state) {
   (void)state;
@@ -301,6 +329,7 @@ int main(void) {
       cmocka_unit_test(test_straight_through),
       cmocka_unit_test(test_expectations),
       cmocka_unit_test(test_variance),
+      cmocka_unit_test(test_truth),
       cmocka_unit_test(test_table),
       cmocka_unit_test(test_collide_table),
   };

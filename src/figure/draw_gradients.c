@@ -65,7 +65,7 @@ int figure_gradients(struct figure_context *c, char why[200], struct err *e) {
   for (int i = 0; i < c->nrun && !e->code; i++) {
     struct csv_table t;
     const char *path = run_file(&c->run[i], c->arena, "table.csv");
-    if (!path || csv_read(&t, c->arena, path, e) || csv_find(&t, "estimator") < 0) {
+    if (!path || csv_read(&t, c->arena, path, e) || csv_find(&t, "bias_relative") < 0) {
       continue;
     }
     char base[256];
