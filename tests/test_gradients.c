@@ -281,6 +281,21 @@ static void test_table(void **state) {
   remove(path);
 }
 
+static void test_refusals(void **state) {
+  (void)state;
+  static const char *const set[][2] = {{"integrator=heun", "integrator"},
+                                       {"cfd.law=off", "cfd.law"}};
+  for (int i = 0; i < 2; i++) {
+    struct spec s;
+    struct err e = {0};
+    spec_read(&s, &arena, "gradients", &e);
+    spec_set(&s, &arena, set[i][0], &e);
+    assert_int_equal(e.code, 0);
+    assert_int_equal(spec_check(&s, &e), EXIT_USAGE);
+    assert_non_null(strstr(e.text, set[i][1]));
+  }
+}
+
 // Exact gradients equal differences, and descent by them ends where closed forms say.
 static void test_collide_table(void **state) {
   (void)state;
@@ -330,6 +345,7 @@ int main(void) {
       cmocka_unit_test(test_expectations),
       cmocka_unit_test(test_variance),
       cmocka_unit_test(test_truth),
+      cmocka_unit_test(test_refusals),
       cmocka_unit_test(test_table),
       cmocka_unit_test(test_collide_table),
   };

@@ -125,6 +125,18 @@ int spec_check(const struct spec *s, struct err *e) {
                    "integrator: moreau belongs to the smoothed contact; set euler or one of those "
                    "after it for the small experiments");
   }
+  if (s->task == TASK_GRADIENTS || s->task == TASK_COLLIDE) { // tables with rows for all of these
+    if (s->integrator != INTEGRATOR_TSIT5) {
+      return err_set(e, EXIT_USAGE,
+                     "integrator: tasks gradients and collide compare euler with tsit5; expected "
+                     "tsit5");
+    }
+    if (s->cfd_law == CFD_LAW_OFF) {
+      return err_set(e, EXIT_USAGE,
+                     "cfd.law: tasks gradients and collide have rows with and without; expected "
+                     "relu or softplus");
+    }
+  }
   // a control step is a whole number of substeps; a ratio that is one but for rounding counts
   double substeps = s->control_dt / s->sim_dt;
   if (substeps < 0.5 || fabs(substeps - round(substeps)) > 1e-9 * substeps) {
