@@ -366,7 +366,7 @@ static int measure_checkpoint(struct gradvar *g, const struct spec *spec, const 
   struct arena arena, *a = &arena;
   arena_init(a);
   struct variant *v = ARENA_NEW(a, struct variant, MAX_VARIANTS);
-  int n;
+  int n = 0; // open_variants may fail before it counts
   open_variants(v, &n, a, spec, g->o, e);
   for (int i = 0; i < n && path && !e->code; i++) {
     struct learner learner = learner_of_shac(&v[i].shac);

@@ -152,7 +152,7 @@ LANE void soft_contact_force(const struct soft_kind kind, realw *f, const struct
     f[5] = maskedw(w[5] < 0., -c->D * w[5]);
     return;
   }
-  realw g[5], normal = splat(0);
+  realw g[5] = {splat(0)}, normal = splat(0);
   if (kind.elliptic) {
     struct cone_parts e;
     soft_cone(&e, n, m, s, c, w);
